@@ -1,0 +1,3 @@
+//! Experiments: everything that runs the runtime and says something about it.
+
+pub mod conform;

@@ -1,0 +1,10 @@
+//! A deterministic laboratory for self-learning agent harnesses.
+
+pub mod agent;
+pub mod cli;
+pub mod diag;
+pub mod lab;
+pub mod policy;
+pub mod store;
+pub mod wire;
+pub mod world;

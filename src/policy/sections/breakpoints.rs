@@ -1,0 +1,9 @@
+//! Cache markers.
+
+use super::knobs;
+
+knobs! {
+    /// Cache markers.
+    Breakpoints, "breakpoints" {
+    }
+}

@@ -1,0 +1,9 @@
+//! The provider's prefix cache.
+
+use super::knobs;
+
+knobs! {
+    /// The provider's prefix cache.
+    Cache, "cache" {
+    }
+}

@@ -1,0 +1,9 @@
+//! Context compression.
+
+use super::knobs;
+
+knobs! {
+    /// Context compression.
+    Compress, "compress" {
+    }
+}

@@ -1,0 +1,9 @@
+//! Scheduled runs.
+
+use super::knobs;
+
+knobs! {
+    /// Scheduled runs.
+    Cron, "cron" {
+    }
+}

@@ -1,0 +1,9 @@
+//! Child agents.
+
+use super::knobs;
+
+knobs! {
+    /// Child agents.
+    Delegate, "delegate" {
+    }
+}

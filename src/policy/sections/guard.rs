@@ -1,0 +1,9 @@
+//! Command approval.
+
+use super::knobs;
+
+knobs! {
+    /// Command approval.
+    Guard, "guard" {
+    }
+}

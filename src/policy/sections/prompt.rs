@@ -1,0 +1,9 @@
+//! The system prompt.
+
+use super::knobs;
+
+knobs! {
+    /// The system prompt.
+    Prompt, "prompt" {
+    }
+}

@@ -1,0 +1,9 @@
+//! Background review.
+
+use super::knobs;
+
+knobs! {
+    /// Background review.
+    Review, "review" {
+    }
+}

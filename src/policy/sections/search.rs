@@ -1,0 +1,9 @@
+//! Session search.
+
+use super::knobs;
+
+knobs! {
+    /// Session search.
+    Search, "search" {
+    }
+}

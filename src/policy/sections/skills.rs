@@ -1,0 +1,9 @@
+//! Skills and who wrote them.
+
+use super::knobs;
+
+knobs! {
+    /// Skills and who wrote them.
+    Skills, "skills" {
+    }
+}

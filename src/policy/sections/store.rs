@@ -1,0 +1,9 @@
+//! Session store.
+
+use super::knobs;
+
+knobs! {
+    /// Session store.
+    Store, "store" {
+    }
+}

@@ -1,0 +1,9 @@
+//! The literal scanner.
+
+use super::knobs;
+
+knobs! {
+    /// The literal scanner.
+    Threats, "threats" {
+    }
+}

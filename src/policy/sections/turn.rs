@@ -1,0 +1,9 @@
+//! One user turn.
+
+use super::knobs;
+
+knobs! {
+    /// One user turn.
+    Turn, "turn" {
+    }
+}

@@ -1,0 +1,1 @@
+//! The session store: SQLite with sessions, messages, full-text indexes and lineage.

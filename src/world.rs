@@ -1,0 +1,17 @@
+//! The seams: everything that varies reaches the lab through here.
+//!
+//! Time, randomness, files and commands are values handed to constructors; nothing in the rooms above asks the
+//! operating system. The default world is simulated and seeded. `DirFiles` is the one place where a real directory
+//! is touched.
+//!
+//! Never: an ambient clock, an unseeded generator, a listing in the order of the file system.
+
+pub mod clock;
+pub mod dir_files;
+pub mod files;
+pub mod streams;
+
+pub use clock::{Clock, Millis};
+pub use dir_files::DirFiles;
+pub use files::{EntryKind, FileError, FileMeta, Files, MemFiles, normalize};
+pub use streams::Streams;
