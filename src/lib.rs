@@ -4,6 +4,7 @@ pub mod agent;
 pub mod cli;
 pub mod diag;
 pub mod lab;
+pub mod ledger;
 pub mod policy;
 pub mod store;
 pub mod wire;

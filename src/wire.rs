@@ -4,5 +4,7 @@
 //! Never: a decision. This room knows shapes, not behaviour.
 
 pub mod row;
+pub mod segment;
 
 pub use row::{Content, Role, Row, ToolCall};
+pub use segment::{Chain, Level, Segment};
