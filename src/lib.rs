@@ -5,6 +5,7 @@ pub mod cli;
 pub mod diag;
 pub mod lab;
 pub mod ledger;
+pub mod model;
 pub mod policy;
 pub mod store;
 pub mod wire;

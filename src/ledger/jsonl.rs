@@ -75,16 +75,21 @@ pub fn read(file: &str, text: &str) -> Result<Ledger, LedgerError> {
         Some(version) => {
             let message = format!("ledger format {version} is not known; this lab reads format {FORMAT}");
             return Err(LedgerError(
-                Diagnostic::at_line(file, 1, message).with_help("read it with the version that wrote it, or a newer one"),
+                Diagnostic::at_line(file, 1, message)
+                    .with_help("read it with the version that wrote it, or a newer one"),
             ));
         }
         None => return Err(fail(1, "the first line is no ledger header".to_owned())),
     }
-    let header: Header = serde_json::from_str(first).map_err(|error| fail(1, format!("bad header: {error}")))?;
+    let header: Header =
+        serde_json::from_str(first).map_err(|error| fail(1, format!("bad header: {error}")))?;
     let mut ledger = Ledger::new(header);
     for (number, line) in lines {
         if line.len() > LINE_BYTES_MAX {
-            return Err(fail(number, format!("a line of {} bytes; the longest allowed is {LINE_BYTES_MAX}", line.len())));
+            return Err(fail(
+                number,
+                format!("a line of {} bytes; the longest allowed is {LINE_BYTES_MAX}", line.len()),
+            ));
         }
         let event: Event =
             serde_json::from_str(line).map_err(|error| fail(number, format!("not an event: {error}")))?;

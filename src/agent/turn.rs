@@ -1,0 +1,369 @@
+//! One user turn: the loop that asks the model, runs tools, and knows when it is done.
+//!
+//! The loop owns the order of things and nothing else: what a request looks like, who answers it, how a tool runs and
+//! where rows are stored is the [`Host`]'s business. So the whole runtime, a test with scripted tools and a replay
+//! all run the very same loop.
+//!
+//! As in the real agent: each iteration counts for the skill nudge, the assistant row is stored before any of its
+//! tools runs, each result is stored as it is appended, and every exit leaves a history that a provider accepts.
+//! `// Differs:` the loop never sleeps between retries; the host may move the virtual clock.
+
+mod answer;
+pub mod budget;
+pub mod calls;
+mod finish;
+pub mod guardrails;
+pub mod results;
+mod round;
+pub mod sanitize;
+pub mod segments;
+pub mod text;
+
+pub use finish::close_interrupted;
+
+use crate::agent::transcript::{Measure, PREFILL, SCAFFOLD, Transcript};
+use crate::model::{ModelError, Reply};
+use crate::policy;
+use crate::wire::{Row, ToolCall, repair};
+use budget::IterationBudget;
+use guardrails::Guardrails;
+use results::ResultBudget;
+
+/// What a dispatched tool gave back.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ToolOutcome {
+    /// The result for the model.
+    pub text: String,
+    /// True when the tool reports a failure.
+    pub failed: bool,
+    /// False when the call was refused before it ran.
+    pub dispatched: bool,
+    /// True when the user stopped the turn while it ran.
+    pub interrupt: bool,
+    /// Text that the user gave while it ran.
+    pub steer: Option<String>,
+}
+
+/// Why rows could not be stored.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the rows could not be stored: {0}")]
+pub struct StoreFault(pub String);
+
+/// Everything around the loop.
+pub trait Host {
+    /// How sizes are measured.
+    fn measure(&self) -> Measure;
+
+    /// Names of the tools that exist for this agent.
+    fn tools(&self) -> Vec<String>;
+
+    /// Working directory of the tools.
+    fn cwd(&self) -> String {
+        "/".to_owned()
+    }
+
+    /// Called before each request; may compact the transcript. False ends the turn as failed.
+    fn before_request(&mut self, agent: &mut Agent) -> bool;
+
+    /// Sends the transcript as it stands and waits for the reply.
+    ///
+    /// # Errors
+    /// What the provider or the script says.
+    fn ask(&mut self, agent: &mut Agent, iteration: u64) -> Result<Reply, ModelError>;
+
+    /// Runs one tool call, or refuses it: the one place where tools are dispatched.
+    fn dispatch(&mut self, agent: &mut Agent, call: &ToolCall) -> ToolOutcome;
+
+    /// Told of a call that never reaches a tool: unknown, malformed or skipped.
+    fn refused(&mut self, agent: &Agent, call: &ToolCall, by: &'static str, reason: &str);
+
+    /// Stores rows that were appended.
+    ///
+    /// # Errors
+    /// When the store refuses; the turn then ends failed.
+    fn store(&mut self, rows: &[Row]) -> Result<(), StoreFault>;
+
+    /// Puts the full text of a long result aside; answers where, or `None` when that failed.
+    fn spill(&mut self, name: &str, text: &str) -> Option<String>;
+
+    /// True when the user asked to stop.
+    fn interrupted(&mut self) -> bool {
+        false
+    }
+
+    /// Size of the model's window in tokens, if known.
+    fn window(&self) -> Option<i64> {
+        None
+    }
+}
+
+/// Counters of one agent that outlive a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counters {
+    /// Iterations since a skill was managed.
+    pub since_skill: u64,
+    /// User turns since memory was used.
+    pub turns_since_memory: u64,
+}
+
+/// The part of an agent that the loop works on.
+#[derive(Debug, Clone, Default)]
+pub struct Agent {
+    /// The live conversation.
+    pub transcript: Transcript,
+    /// Nudge counters.
+    pub counters: Counters,
+    /// User turns begun.
+    pub turns: u64,
+    /// Guardrails of the present turn.
+    pub guardrails: Guardrails,
+    /// Rows already in the store.
+    pub stored: usize,
+    /// Text that the user gave while tools ran.
+    pub pending_steer: Option<String>,
+    /// True when iterations count towards the skill nudge.
+    pub counts_iterations: bool,
+    /// True when the rows may not be well formed and must be looked through before the next request.
+    pub dirty: bool,
+}
+
+/// How a turn ended.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TurnReport {
+    /// Exit kind; `None` for early partial ends.
+    pub exit: Option<&'static str>,
+    /// Iterations begun.
+    pub iterations: u64,
+    /// Iterations that the budget counts.
+    pub budget_used: u64,
+    /// Requests sent.
+    pub requests: u64,
+    /// The answer given to the user.
+    pub answer: Option<String>,
+    /// True when the answer is the loop's own wording.
+    pub answer_is_synthetic: bool,
+    /// True when the turn reached its end.
+    pub completed: bool,
+    /// True when something broke.
+    pub failed: bool,
+    /// True when the model's output could not be used to the end.
+    pub partial: bool,
+    /// True when the user stopped it.
+    pub interrupted: bool,
+}
+
+/// What the loop does next.
+enum Step {
+    /// Another iteration.
+    Again,
+    /// Leave the loop with this exit.
+    Leave(&'static str),
+    /// End the turn early as partial, with an explanation.
+    Partial(String),
+}
+
+/// One run of the loop.
+struct Turn<'a, H: Host> {
+    host: &'a mut H,
+    agent: &'a mut Agent,
+    policy: &'a policy::Turn,
+    user: String,
+    budget: IterationBudget,
+    limits: ResultBudget,
+    report: TurnReport,
+    /// Last answer seen, also an empty one.
+    answer: Option<String>,
+    fallback: Option<(String, bool)>,
+    unknown_strikes: u64,
+    argument_strikes: u64,
+    empty_retries: u64,
+    empty_without_output: u64,
+    prefills: u64,
+    nudged_since_round: bool,
+    announced: u64,
+    stalls: u64,
+    cut_nudges: u64,
+    cut_parts: Vec<String>,
+    scratchpad_retries: u64,
+    persistence_failed: bool,
+}
+
+/// Runs one user turn to its end.
+///
+/// # Errors
+/// Only [`ModelError::Script`]: the scenario has no answer for a request. Everything that a provider or a tool does
+/// wrong is part of the report.
+pub fn run<H: Host>(
+    host: &mut H,
+    agent: &mut Agent,
+    policy: &policy::Turn,
+    user: Row,
+) -> Result<TurnReport, ModelError> {
+    agent.turns += 1;
+    agent.guardrails = Guardrails::new(guardrails::hard_stop_default(&policy.platform));
+    let measure = host.measure();
+    let text = user.content.flat();
+    let limits = ResultBudget::for_window(host.window(), policy);
+    agent.dirty |=
+        agent.transcript.last().is_some_and(|row| row.is_user() || (row.is_assistant() && row.has_calls()));
+    agent.transcript.push(user, measure);
+    let mut turn = Turn {
+        budget: IterationBudget::new(policy.iterations_max),
+        host,
+        agent,
+        policy,
+        user: text,
+        limits,
+        report: TurnReport::default(),
+        answer: None,
+        fallback: None,
+        unknown_strikes: 0,
+        argument_strikes: 0,
+        empty_retries: 0,
+        empty_without_output: 0,
+        prefills: 0,
+        nudged_since_round: false,
+        announced: 0,
+        stalls: 0,
+        cut_nudges: 0,
+        cut_parts: Vec::new(),
+        scratchpad_retries: 0,
+        persistence_failed: false,
+    };
+    turn.flush();
+    turn.drive()
+}
+
+impl<H: Host> Turn<'_, H> {
+    fn drive(mut self) -> Result<TurnReport, ModelError> {
+        let mut exit = None;
+        while self.may_go_on() {
+            if self.host.interrupted() {
+                self.report.interrupted = true;
+                exit = Some("interrupted_by_user");
+                break;
+            }
+            self.report.iterations += 1;
+            if !self.budget.consume() {
+                exit = Some("budget_exhausted");
+                break;
+            }
+            match self.iterate()? {
+                Step::Again => {}
+                Step::Leave(kind) => {
+                    exit = Some(kind);
+                    break;
+                }
+                Step::Partial(why) => return Ok(self.end_partial(&why)),
+            }
+        }
+        self.leave(exit)
+    }
+
+    fn may_go_on(&self) -> bool {
+        let below = self.policy.iterations_max.is_none_or(|max| self.report.iterations < max);
+        below && self.budget.left() != Some(0)
+    }
+
+    /// Prepares, asks and takes in one reply.
+    fn iterate(&mut self) -> Result<Step, ModelError> {
+        if self.agent.counts_iterations {
+            self.agent.counters.since_skill += 1;
+        }
+        self.prepare();
+        if !self.host.before_request(self.agent) {
+            self.report.failed = true;
+            return Ok(Step::Leave("compression_exhausted"));
+        }
+        let mut cut_calls = 0;
+        loop {
+            let reply = match self.ask()? {
+                Ok(reply) => reply,
+                Err(step) => return Ok(step),
+            };
+            if reply.interrupted {
+                self.report.interrupted = true;
+                if let Some(text) = reply.text.filter(|text| !text.trim().is_empty()) {
+                    self.push(Row::assistant(text));
+                }
+                return Ok(Step::Leave("interrupted_during_api_call"));
+            }
+            let cut = reply.finish == crate::model::Finish::Length;
+            if cut && !reply.calls.is_empty() {
+                if cut_calls == self.policy.cut_call_retries {
+                    return Ok(Step::Partial("the model's tool call was cut off every time".to_owned()));
+                }
+                cut_calls += 1;
+                continue;
+            }
+            return if reply.calls.is_empty() { Ok(self.take_text(reply)) } else { self.take_calls(reply) };
+        }
+    }
+
+    /// Sends one request, with a few attempts; `Err` holds the step that a final failure leads to.
+    fn ask(&mut self) -> Result<Result<Reply, Step>, ModelError> {
+        for attempt in 1..=self.policy.attempts_max {
+            self.report.requests += 1;
+            match self.host.ask(self.agent, self.report.iterations) {
+                Ok(reply) => return Ok(Ok(reply)),
+                Err(error @ ModelError::Script(_)) => return Err(error),
+                Err(ModelError::Provider { retry, .. }) => {
+                    if !retry || attempt == self.policy.attempts_max {
+                        break;
+                    }
+                }
+            }
+        }
+        self.report.failed = true;
+        Ok(Err(Step::Leave("all_retries_exhausted_no_response")))
+    }
+
+    /// Steering and repair before a request.
+    fn prepare(&mut self) {
+        if self.agent.transcript.last().is_some_and(Row::is_tool)
+            && let Some(text) = self.agent.pending_steer.take()
+        {
+            self.push(Row::user(text).with("display_kind", "steer"));
+        }
+        if std::mem::take(&mut self.agent.dirty) {
+            let before = self.agent.transcript.rows().to_vec();
+            let repaired = repair::repair(before.clone());
+            if repaired.report.repairs() > 0 {
+                let rows = repaired.rows;
+                let same = before.iter().zip(&rows).take_while(|(a, b)| a == b).count();
+                let measure = self.host.measure();
+                self.agent.transcript.truncate(same);
+                for row in rows.into_iter().skip(same) {
+                    self.agent.transcript.push(row, measure);
+                }
+                self.agent.stored = self.agent.stored.min(self.agent.transcript.rows().len());
+            }
+        }
+    }
+
+    fn push(&mut self, row: Row) {
+        let measure = self.host.measure();
+        self.agent.transcript.push(row, measure);
+    }
+
+    /// Stores what was appended since the last time.
+    fn flush(&mut self) {
+        let rows = &self.agent.transcript.rows()[self.agent.stored..];
+        if rows.is_empty() || self.persistence_failed {
+            return;
+        }
+        let kept: Vec<Row> = rows.iter().filter(|row| !row.flag(PREFILL)).cloned().collect();
+        self.persistence_failed = self.host.store(&kept).is_err();
+        self.agent.stored = self.agent.transcript.rows().len();
+    }
+
+    /// Takes back the rows at the tail that only served to move the model on.
+    fn pop_scaffolding(&mut self) {
+        let rows = self.agent.transcript.rows();
+        let keep =
+            rows.iter().rposition(|row| !row.flag(SCAFFOLD) && !row.flag(PREFILL)).map_or(0, |at| at + 1);
+        if keep < rows.len() {
+            self.agent.transcript.truncate(keep);
+        }
+    }
+}

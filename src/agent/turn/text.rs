@@ -1,0 +1,86 @@
+//! What a reply says: visible text, announced steps, fragments, runaway repetition.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use crate::policy;
+
+static REASONING: LazyLock<Regex> = LazyLock::new(|| {
+    let names = ["think", "thinking", "reasoning", "thought", "reasoning_scratchpad"];
+    let blocks: Vec<String> = names.iter().map(|name| format!("<{name}>.*?</{name}>")).collect();
+    Regex::new(&format!("(?is){}", blocks.join("|"))).expect("a valid pattern")
+});
+static OPENED: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"(?i)<(?:think|thinking|reasoning|thought|reasoning_scratchpad)>").expect("a valid pattern")
+});
+static ANNOUNCED: LazyLock<Regex> = LazyLock::new(|| {
+    let openers = r"let me now|i['’]?ll now|i will now|now,? i['’]?ll|next[,:] i\b";
+    Regex::new(&format!(r"(?i)(?:{openers})[^.!?\n]{{0,100}}[.:…]?\s*$")).expect("a valid pattern")
+});
+
+/// Characters at the end of an answer in which an announced step is looked for; Hermes
+/// agent/turn_final_response.py:56.
+const STALL_TAIL_CHARS: usize = 160;
+
+/// The text without reasoning blocks, trimmed.
+pub fn visible(text: &str) -> String {
+    REASONING.replace_all(text, "").trim().to_owned()
+}
+
+/// True when a reasoning block is in the text.
+pub fn has_inline_reasoning(text: &str) -> bool {
+    OPENED.is_match(text)
+}
+
+/// True when a reasoning block was opened and not closed, and nothing visible follows.
+pub fn reasoning_left_open(text: &str) -> bool {
+    let rest = REASONING.replace_all(text, "");
+    OPENED.find(&rest).is_some_and(|open| rest[..open.start()].trim().is_empty())
+}
+
+/// True when an answer ends on an announced next step, so that the model should be told to go on.
+pub fn announces_a_step(text: &str, policy: &policy::Turn) -> bool {
+    let text = text.trim();
+    let length = text.chars().count();
+    if length == 0 || length as u64 > policy.stall_chars_max {
+        return false;
+    }
+    let tail: String = text.chars().skip(length.saturating_sub(STALL_TAIL_CHARS)).collect();
+    ANNOUNCED.is_match(&tail)
+}
+
+/// True when an answer looks like a collapsed fragment: short, a word or two, no sentence end, and not in the
+/// user's own script.
+pub fn is_fragment(text: &str, user: &str, policy: &policy::Turn) -> bool {
+    let text = text.trim();
+    let length = text.chars().count() as u64;
+    if length == 0 || length > policy.fragment_chars_max || user.trim().is_empty() {
+        return false;
+    }
+    let ends = ['.', '!', '?', '…', '。', '！', '？', ':', '：', ';', '`', ')', '"', '\'', ']', '}'];
+    if text.ends_with(ends) && text.chars().any(char::is_alphanumeric) {
+        return false;
+    }
+    let _ = user;
+    text.chars().any(char::is_alphabetic)
+}
+
+/// True when a text is dominated by one repeated line or word: a model that ran away.
+pub fn is_runaway(text: &str) -> bool {
+    /// A shorter text is no runaway, whatever it repeats.
+    const CHARS_MIN: usize = 2_000;
+    if text.len() < CHARS_MIN {
+        return false;
+    }
+    let mut counts = std::collections::BTreeMap::new();
+    let pieces: Vec<&str> = if text.contains('\n') {
+        text.lines().map(str::trim).filter(|line| !line.is_empty()).collect()
+    } else {
+        text.split_whitespace().collect()
+    };
+    for piece in &pieces {
+        *counts.entry(*piece).or_insert(0usize) += 1;
+    }
+    counts.values().max().is_some_and(|most| *most >= 20 && most * 10 >= pieces.len() * 9)
+}
