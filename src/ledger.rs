@@ -13,10 +13,13 @@
 mod diff;
 mod event;
 mod jsonl;
+pub mod rebuild;
+mod recorder;
 
 pub use diff::{FirstDifference, first_difference};
 pub use event::*;
 pub use jsonl::{FORMAT, Header, LedgerError, read};
+pub use recorder::{Conversation, PromptView, Recorder, RequestFacts};
 
 use sha2::{Digest as _, Sha256};
 

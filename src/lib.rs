@@ -7,6 +7,7 @@ pub mod lab;
 pub mod ledger;
 pub mod model;
 pub mod policy;
+pub mod scenario;
 pub mod store;
 pub mod wire;
 pub mod world;

@@ -334,6 +334,10 @@ bodies! {
         ok: bool,
         /// Length of the result in characters, before any cut.
         result_chars: u64,
+        /// Length of what stays of it in the conversation, in characters.
+        kept_chars: u64,
+        /// True when the step may have taken effect though no answer came.
+        outcome_unknown: bool,
     }
 
     /// A tool call was refused where tools are dispatched.
@@ -465,6 +469,12 @@ bodies! {
         refusal: Name,
         /// True when the same run had read the file before.
         read_before: bool,
+        /// True when the file that was to be changed was there before.
+        existed: bool,
+        /// How often the skill was used.
+        uses: u64,
+        /// Days since its creation.
+        age_days: u64,
     }
 
     /// A skill's body was loaded.
@@ -501,6 +511,8 @@ bodies! {
         skipped: Vec<Name>,
         /// Skills still present after the pass.
         present: Vec<Name>,
+        /// Managed skills that are past their time and still present.
+        overdue: Vec<Name>,
     }
 
     /// The history was compacted.

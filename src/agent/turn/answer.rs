@@ -90,6 +90,7 @@ impl<H: Host> Turn<'_, H> {
         let keep = rows.iter().rposition(|row| !row.flag("_cut")).map_or(0, |at| at + 1);
         self.agent.transcript.truncate(keep);
         let joined = std::mem::take(&mut self.cut_parts).concat();
+        let joined = joined.trim().to_owned();
         self.push(Row::assistant(joined.clone()));
         self.answer = Some(joined);
         Step::Partial(String::new())

@@ -155,7 +155,7 @@ pub fn mutation_targets(tool: &str, arguments: &Value) -> Vec<String> {
 fn patch_paths(body: &str) -> Vec<String> {
     let mut paths = Vec::new();
     for line in body.lines() {
-        let Some(header) = line.trim_start().strip_prefix("***").map(str::trim_start) else { continue };
+        let Some(header) = line.strip_prefix("***").map(str::trim_start) else { continue };
         let rest =
             ["Update File:", "Add File:", "Delete File:"].iter().find_map(|kind| header.strip_prefix(kind));
         if let Some(path) = rest {

@@ -59,10 +59,12 @@ pub fn is_fragment(text: &str, user: &str, policy: &policy::Turn) -> bool {
         return false;
     }
     let ends = ['.', '!', '?', '…', '。', '！', '？', ':', '：', ';', '`', ')', '"', '\'', ']', '}'];
-    if text.ends_with(ends) && text.chars().any(char::is_alphanumeric) {
+    // A leading connector shows that the text goes on from something that is already there.
+    let connects = [',', '-', '–', '—', ';', ':', '.'];
+    let foreign = |text: &str| text.chars().any(|c| c.is_alphabetic() && !c.is_ascii());
+    if text.ends_with(ends) || text.starts_with(connects) || (foreign(text) && foreign(user)) {
         return false;
     }
-    let _ = user;
     text.chars().any(char::is_alphabetic)
 }
 

@@ -1,0 +1,154 @@
+//! L5, bounded autonomy and provenance-scoped maintenance.
+//!
+//! Automation cannot spawn automation without bound, runs nothing that nobody may run, and maintains only what it
+//! signed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::ledger::{Lane, Ledger, Name, What};
+use crate::policy::Policy;
+
+use super::{Bench, Check, excerpt};
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        id: "L5.curator-scope",
+        says: "the curator touches only skills that the agent made",
+        mend: "choose candidates by who created the skill",
+    },
+    Check {
+        id: "L5.review-scope",
+        says: "a review changes only skills that the agent made",
+        mend: "check who created the skill before the write",
+    },
+    Check {
+        id: "L5.unused-grace",
+        says: "a skill that was never used is left alone as long as a used one may rest",
+        mend: "count the grace of a new skill from its creation",
+    },
+    Check {
+        id: "L5.depth-bounded",
+        says: "children are spawned only above the depth limit, and no more at once than allowed",
+        mend: "check depth before anything is spawned; let the role follow the depth",
+    },
+    Check {
+        id: "L5.child-tools",
+        says: "a child cannot delegate, remember, send, ask or schedule",
+        mend: "take the blocked tools out after expansion, and check at dispatch",
+    },
+    Check {
+        id: "L5.no-self-scheduling",
+        says: "a scheduled run cannot schedule",
+        mend: "deny the scheduling toolset to scheduled runs",
+    },
+    Check {
+        id: "L5.occurrence-once",
+        says: "each occurrence of a job runs at most once",
+        mend: "store the claim and advance the schedule before the run begins",
+    },
+    Check {
+        id: "L5.commands-judged",
+        says: "every command that ran was judged first, and approved",
+        mend: "judge commands where tools are dispatched",
+    },
+    Check {
+        id: "L5.hardline",
+        says: "what nobody may run is never approved",
+        mend: "look at the hard rules before any mode, list or approval",
+    },
+    Check {
+        id: "L5.turn-bounded",
+        says: "a turn ends within its iterations",
+        mend: "give every loop a budget",
+    },
+];
+
+/// Tools that no child gets; Hermes tools/delegate_tool_toolsets.py:14.
+const CHILD_BLOCKED: [&str; 5] = ["delegate_task", "clarify", "memory", "send_message", "cronjob_manage"];
+
+pub(super) fn judge(ledger: &Ledger, bench: &mut Bench) {
+    let limit = Policy::default().turn.iterations_max.unwrap_or(u64::MAX);
+    let mut fired: BTreeSet<(Name, i64)> = BTreeSet::new();
+    let mut approved: BTreeMap<(Name, Lane), BTreeSet<Name>> = BTreeMap::new();
+    for event in &ledger.events {
+        match &event.what {
+            What::SkillChanged(changed) => skill(changed, event, bench),
+            What::Delegation(asked) => {
+                let wrong = if asked.accepted && asked.depth >= asked.depth_max {
+                    Some(format!("spawned at depth {}, {} allowed", asked.depth, asked.depth_max))
+                } else if asked.accepted && asked.children > asked.children_max {
+                    Some(format!("{} children at once, {} allowed", asked.children, asked.children_max))
+                } else {
+                    None
+                };
+                bench.subject("L5.depth-bounded", event, wrong.map(|text| ("delegation".to_owned(), text)));
+                if asked.accepted {
+                    let blocked = asked.granted.iter().find(|tool| CHILD_BLOCKED.contains(&&***tool));
+                    let wrong = blocked.map(|tool| ("toolset".to_owned(), format!("the child was given {tool}")));
+                    bench.subject("L5.child-tools", event, wrong);
+                }
+            }
+            What::CronJob(job) if job.lane == Lane::Cron => {
+                let wrong =
+                    job.ok.then(|| (job.job.to_string(), format!("a scheduled run did `{}` a job", job.action)));
+                bench.subject("L5.no-self-scheduling", event, wrong);
+            }
+            What::CronFired(run) if &*run.outcome == "ran" => {
+                let again = !fired.insert((run.job.clone(), run.occurrence));
+                let wrong = if again {
+                    Some("this occurrence ran before")
+                } else if run.claimed {
+                    None
+                } else {
+                    Some("the run began before its claim was stored")
+                };
+                bench.subject("L5.occurrence-once", event, wrong.map(|text| (run.job.to_string(), text.to_owned())));
+            }
+            What::GuardDecision(decision) => {
+                let wrong = (decision.hardline && decision.approved)
+                    .then(|| (decision.rule.to_string(), format!("approved: `{}`", excerpt(&decision.command))));
+                bench.subject("L5.hardline", event, wrong);
+                if decision.approved {
+                    let key = (event.session.clone(), decision.lane);
+                    approved.entry(key).or_default().insert(decision.command.clone());
+                }
+            }
+            What::Effect(effect) if &*effect.kind == "command" => {
+                let key = (event.session.clone(), effect.lane);
+                let judged = approved.get(&key).is_some_and(|commands| commands.contains(&effect.detail));
+                let wrong =
+                    (!judged).then(|| ("command".to_owned(), format!("ran unjudged: `{}`", excerpt(&effect.detail))));
+                bench.subject("L5.commands-judged", event, wrong);
+            }
+            What::TurnEnded(ended) => {
+                let wrong = (ended.iterations > limit)
+                    .then(|| (format!("turn {}", ended.turn), format!("{} of {limit} iterations", ended.iterations)));
+                bench.subject("L5.turn-bounded", event, wrong);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn skill(changed: &crate::ledger::SkillChanged, event: &crate::ledger::Event, bench: &mut Bench) {
+    let foreign = &*changed.created_by != "agent";
+    let evidence = || format!("{} of a skill made by {}", changed.action, changed.created_by);
+    match &*changed.origin {
+        "curator" => {
+            let wrong = (changed.ok && foreign).then(|| (changed.skill.to_string(), evidence()));
+            bench.subject("L5.curator-scope", event, wrong);
+            if changed.ok && matches!(&*changed.action, "archive" | "stale") {
+                let early = changed.uses == 0 && changed.age_days < Policy::default().curator.stale_after_days;
+                let wrong = early.then(|| {
+                    (changed.skill.to_string(), format!("{} at {} days, never used", changed.action, changed.age_days))
+                });
+                bench.subject("L5.unused-grace", event, wrong);
+            }
+        }
+        "review" if changed.existed => {
+            let wrong = (changed.ok && foreign).then(|| (changed.skill.to_string(), evidence()));
+            bench.subject("L5.review-scope", event, wrong);
+        }
+        _ => {}
+    }
+}

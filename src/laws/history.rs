@@ -1,0 +1,239 @@
+//! L4, structure-preserving history and verbatim recall.
+//!
+//! No tool result without its call, no call without its result, nothing lost silently; what is resumed is what was
+//! stored; a search answers in conversations and in the original words.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::ledger::rebuild::{ConversationKey, Rebuild};
+use crate::ledger::{Event, Lane, Ledger, Name, What};
+use crate::wire::{Chain, Level, Segment};
+
+use super::glance::{Glance, glance};
+use super::{Bench, Check, excerpt};
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        id: "L4.no-orphans",
+        says: "a tool result stands behind the call that it answers",
+        mend: "move the cut of a compaction to the start of the tool group",
+    },
+    Check {
+        id: "L4.no-unanswered",
+        says: "a tool call is answered before anything else is said",
+        mend: "answer interrupted and refused calls with a result that says so",
+    },
+    Check {
+        id: "L4.roles-alternate",
+        says: "user and assistant alternate, tool rounds aside",
+        mend: "merge neighbouring rows of one role; give the summary the role that its neighbours need",
+    },
+    Check {
+        id: "L4.cut-keeps-pairs",
+        says: "the cut of a compaction never makes the cleaning drop a result or a call",
+        mend: "move the cut of a compaction to the start of the tool group",
+    },
+    Check {
+        id: "L4.instructions-kept",
+        says: "a standing instruction that the user gave word for word survives a compaction",
+        mend: "carry the user's own words over verbatim",
+    },
+    Check {
+        id: "L4.stored-once",
+        says: "the store holds each message once",
+        mend: "remember what was written; hand over only what is new",
+    },
+    Check {
+        id: "L4.nothing-lost",
+        says: "every message that the model saw is still in the store, live or archived",
+        mend: "archive rows instead of deleting them, and store before sending",
+    },
+    Check {
+        id: "L4.replay-equals-persisted",
+        says: "a session that is opened again sends exactly what the store gave back",
+        mend: "store the bytes that were sent and replay them without repair",
+    },
+    Check {
+        id: "L4.search-distinct",
+        says: "a search answers distinct conversations, whatever they were split into",
+        mend: "climb from every hit to the root of its lineage",
+    },
+    Check {
+        id: "L4.search-verbatim",
+        says: "what a search shows stands in the store word for word",
+        mend: "show stored rows, not a summary of them",
+    },
+    Check {
+        id: "L4.unknown-not-repeated",
+        says: "a step whose outcome is unknown is not done again before the outcome was looked up",
+        mend: "record the step as unknown, ask the other side, then decide",
+    },
+];
+
+#[derive(Default)]
+struct Session {
+    stored: BTreeMap<Chain, u64>,
+    seen: BTreeSet<Chain>,
+    resumed: Option<Vec<Chain>>,
+    parent: Option<Name>,
+}
+
+/// How far the pairs of a conversation were checked, and what is open there.
+#[derive(Default, Clone)]
+struct Pairs {
+    checked: usize,
+    open: Vec<String>,
+    last: Option<Glance>,
+}
+
+pub(super) fn judge(ledger: &Ledger, bench: &mut Bench) {
+    let mut rebuild = Rebuild::default();
+    let mut pairs: BTreeMap<ConversationKey, Pairs> = BTreeMap::new();
+    let mut sessions: BTreeMap<Name, Session> = BTreeMap::new();
+    let mut persisted: BTreeSet<Name> = BTreeSet::new();
+    let mut unknown: BTreeMap<(Name, Name), u64> = BTreeMap::new();
+    for event in &ledger.events {
+        match &event.what {
+            What::SessionStarted(started) => {
+                if started.persisted {
+                    persisted.insert(event.session.clone());
+                }
+                let session = sessions.entry(event.session.clone()).or_default();
+                session.parent = (!started.parent.is_empty()).then(|| started.parent.clone());
+            }
+            What::Request(request) => {
+                let Some(seen) = rebuild.apply(event) else { continue };
+                let Some(state) = rebuild.conversation(&seen.key) else { continue };
+                let start = state.first_message();
+                let pair = pairs.entry(seen.key.clone()).or_default();
+                check_pairs(pair, &state.segments[start..], seen.common.saturating_sub(start), event, bench);
+                if request.lane == Lane::Main && persisted.contains(&event.session) {
+                    let session = sessions.entry(event.session.clone()).or_default();
+                    let messages = &state.segments[start..];
+                    let from = if session.resumed.is_some() { 0 } else { seen.common.saturating_sub(start) };
+                    replay(session, messages, event, bench);
+                    session.seen.extend(messages[from.min(messages.len())..].iter().map(digest_of));
+                }
+            }
+            What::Stored(stored) => {
+                *sessions.entry(event.session.clone()).or_default().stored.entry(stored.digest).or_insert(0) += 1;
+            }
+            What::Resumed(resumed) => {
+                sessions.entry(event.session.clone()).or_default().resumed = Some(resumed.rows.clone());
+            }
+            What::StoreState(state) => {
+                let session = sessions.entry(event.session.clone()).or_default();
+                store_state(session, state, event, bench);
+            }
+            What::Compaction(compaction) if compaction.committed => {
+                let lost = compaction.dropped_results + compaction.dropped_calls + compaction.orphans;
+                let wrong = (lost > 0).then(|| {
+                    let evidence = format!(
+                        "{} results and {} calls dropped, {} orphans left",
+                        compaction.dropped_results, compaction.dropped_calls, compaction.orphans
+                    );
+                    ("cut".to_owned(), evidence)
+                });
+                bench.subject("L4.cut-keeps-pairs", event, wrong);
+                let wrong = compaction.lost_instructions.first().map(|text| ("summary".to_owned(), excerpt(text)));
+                bench.subject("L4.instructions-kept", event, wrong);
+            }
+            What::Searched(search) => {
+                let mut roots = BTreeSet::new();
+                let twice = search.hits.iter().find(|(_, root, _)| !roots.insert(root.clone()));
+                let wrong = twice.map(|(session, root, _)| {
+                    (session.to_string(), format!("`{}` answers conversation {root} twice", search.query))
+                });
+                bench.subject("L4.search-distinct", event, wrong);
+                let wrong = (!search.verbatim)
+                    .then(|| (search.query.to_string(), "a text shown is not in the store as it is".to_owned()));
+                bench.subject("L4.search-verbatim", event, wrong);
+            }
+            What::ToolRan(ran) => {
+                let key = (event.session.clone(), ran.arguments.clone());
+                if ran.outcome_unknown {
+                    unknown.insert(key, event.n);
+                    bench.examine("L4.unknown-not-repeated");
+                } else if unknown.contains_key(&key) {
+                    let wrong = Some((ran.call.to_string(), format!("{} was run again", excerpt(&ran.arguments))));
+                    bench.subject("L4.unknown-not-repeated", event, wrong);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Digest of one message alone, as the store events give it.
+fn digest_of(segment: &Segment) -> Chain {
+    Chain::EMPTY.then(segment)
+}
+
+fn check_pairs(pairs: &mut Pairs, messages: &[Segment], common: usize, event: &Event, bench: &mut Bench) {
+    if common < pairs.checked {
+        *pairs = Pairs::default();
+    }
+    for (index, segment) in messages.iter().enumerate().skip(pairs.checked) {
+        debug_assert_eq!(segment.level, Level::Messages);
+        let Some(seen) = glance(&segment.text) else { continue };
+        let place = format!("message {index}");
+        let orphan = seen.answers.iter().find(|id| !pairs.open.contains(id)).cloned();
+        if !seen.answers.is_empty() {
+            let wrong = orphan.map(|id| (place.clone(), format!("result `{id}` answers no call before it")));
+            bench.subject("L4.no-orphans", event, wrong);
+            pairs.open.retain(|id| !seen.answers.contains(id));
+        }
+        if seen.role != "tool" && (seen.answers.is_empty() || seen.speaks) {
+            let wrong = pairs.open.first().map(|id| (place.clone(), format!("call `{id}` was never answered")));
+            if wrong.is_some() || pairs.last.as_ref().is_some_and(|last| !last.calls.is_empty()) {
+                bench.subject("L4.no-unanswered", event, wrong);
+            }
+            pairs.open.clear();
+        }
+        if let Some(last) = &pairs.last {
+            let plain = |glance: &Glance| glance.calls.is_empty() && glance.answers.is_empty();
+            let same = last.role == seen.role && plain(last) && plain(&seen) && last.role != "tool";
+            let wrong = same.then(|| (place.clone(), format!("two {} messages in a row", seen.role)));
+            bench.subject("L4.roles-alternate", event, wrong);
+        }
+        if !seen.calls.is_empty() {
+            bench.examine("L4.no-unanswered");
+            pairs.open.clone_from(&seen.calls);
+        }
+        pairs.last = Some(seen);
+    }
+    pairs.checked = messages.len();
+}
+
+fn replay(session: &mut Session, messages: &[Segment], event: &Event, bench: &mut Bench) {
+    let Some(rows) = session.resumed.take() else { return };
+    let differs = rows
+        .iter()
+        .enumerate()
+        .find(|(index, row)| messages.get(*index).is_none_or(|segment| digest_of(segment) != **row));
+    let wrong = differs.map(|(index, _)| {
+        let sent = messages.get(index).map_or("nothing", |segment| &*segment.text);
+        (format!("message {index}"), format!("the store gave another row; sent: {}", excerpt(sent)))
+    });
+    bench.subject("L4.replay-equals-persisted", event, wrong);
+}
+
+fn store_state(session: &Session, state: &crate::ledger::StoreState, event: &Event, bench: &mut Bench) {
+    let mut held: BTreeMap<Chain, u64> = BTreeMap::new();
+    for digest in state.live.iter().chain(&state.kept) {
+        *held.entry(*digest).or_insert(0) += 1;
+    }
+    for (digest, times) in &held {
+        // Rows that a compaction made are stored by it and reported like any other.
+        let written = session.stored.get(digest).copied().unwrap_or(0);
+        let wrong = (*times > written)
+            .then(|| (digest.to_string(), format!("held {times} times, written {written} times")));
+        bench.subject("L4.stored-once", event, wrong);
+    }
+    for digest in &session.seen {
+        let wrong = (!held.contains_key(digest) && !state.hidden.contains(digest)).then(|| {
+            (digest.to_string(), "a message that the model saw is not in the store".to_owned())
+        });
+        bench.subject("L4.nothing-lost", event, wrong);
+    }
+}

@@ -1,0 +1,191 @@
+//! L1, cache-first invariance.
+//!
+//! Inside a session every request extends the one before it byte for byte. The only planned break is a compaction or
+//! a declared rebuild, and each breaks exactly once.
+
+use std::collections::BTreeMap;
+
+use crate::ledger::rebuild::{ConversationKey, Rebuild, Rebuilt};
+use crate::ledger::{Lane, Ledger, Name, What};
+use crate::wire::{Level, Segment};
+
+use super::{Bench, Check, Finding, excerpt, finding};
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        id: "L1.prefix-extends",
+        says: "a request begins with every byte of the request before it (tools, system, messages; markers aside)",
+        mend: "keep what was sent; put what changes behind the last message, or wait for the next compaction",
+    },
+    Check {
+        id: "L1.breaks-once",
+        says: "a planned break is declared, and one declaration covers one break",
+        mend: "store the rebuilt prompt and history before the next request, so that it is sent unchanged from then on",
+    },
+    Check {
+        id: "L1.breaks-rare",
+        says: "planned breaks pay: between two of them the session sends several requests",
+        mend: "compact less often and deeper; a rewrite on every turn pays for the whole prefix every turn",
+    },
+    Check {
+        id: "L1.prompt-kept",
+        says: "the system prompt changes only where a change was declared",
+        mend: "build the prompt once per session, store it, and send the stored bytes",
+    },
+    Check {
+        id: "L1.tools-kept",
+        says: "the tool table stays as it is, in content and in order, while a session runs",
+        mend: "sort tools by name and freeze the table for the session",
+    },
+    Check {
+        id: "L1.review-extends",
+        says: "a background review on the same model begins with its parent's last request, tools included",
+        mend: "send the review the parent's prompt and tool table unchanged, and limit it where tools are dispatched",
+    },
+    Check {
+        id: "L1.usage-adds-up",
+        says: "read, written and uncached tokens add up to the bytes sent",
+        mend: "this is a fault of the counter, not of the prompt",
+    },
+    Check {
+        id: "L1.honest",
+        says: "the recorded segments give the digest that each request claims",
+        mend: "this is a fault of the recorder, not of the harness",
+    },
+];
+
+/// Requests that must lie between two planned breaks of a session; a break every turn costs more than it saves.
+const REQUESTS_BETWEEN_BREAKS: u64 = 3;
+
+#[derive(Default)]
+struct Session {
+    /// Declared breaks that no request has used yet.
+    declared: u64,
+    /// Requests since the last planned break; `None` before the first.
+    since_break: Option<u64>,
+}
+
+pub(super) fn judge(ledger: &Ledger, bench: &mut Bench) {
+    let mut rebuild = Rebuild::default();
+    let mut sessions: BTreeMap<Name, Session> = BTreeMap::new();
+    let mut sizes: BTreeMap<u64, u64> = BTreeMap::new();
+    let mut mains: BTreeMap<Name, ConversationKey> = BTreeMap::new();
+    for event in &ledger.events {
+        match &event.what {
+            What::Compaction(compaction) if compaction.committed => {
+                sessions.entry(event.session.clone()).or_default().declared += 1;
+            }
+            What::PromptReady(prompt) if prompt.declared && &*prompt.why != "first" && &*prompt.why != "stored" => {
+                sessions.entry(event.session.clone()).or_default().declared += 1;
+            }
+            What::Response(response) if response.refused.is_empty() => {
+                let wrong = sizes.remove(&response.request).filter(|size| *size != response.usage.prompt());
+                let wrong = wrong.map(|size| {
+                    let sum = response.usage.prompt();
+                    (format!("request {}", response.request), format!("the parts add up to {sum}, {size} were sent"))
+                });
+                bench.subject("L1.usage-adds-up", event, wrong);
+            }
+            What::Request(request) => {
+                sizes.insert(request.id, request.size);
+                let Some(seen) = rebuild.apply(event) else { continue };
+                let wrong = (!seen.honest)
+                    .then(|| (format!("request {}", request.id), "the digest differs from the segments".to_owned()));
+                bench.subject("L1.honest", event, wrong);
+                let added = rebuild.conversation(&seen.key).map(|state| &state.segments);
+                let new = added.and_then(|segments| segments.get(seen.common)).cloned();
+                if request.lane == Lane::Review && seen.first {
+                    if request.base != 0 {
+                        review(&seen, event, new.as_ref(), bench);
+                    }
+                    continue;
+                }
+                if request.lane == Lane::Main {
+                    mains.insert(event.session.clone(), seen.key.clone());
+                }
+                if seen.first {
+                    continue;
+                }
+                let session = sessions.entry(event.session.clone()).or_default();
+                extends(&seen, event, request.size, new.as_ref(), session, bench);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn extends(
+    seen: &Rebuilt,
+    event: &crate::ledger::Event,
+    size: u64,
+    new: Option<&Segment>,
+    session: &mut Session,
+    bench: &mut Bench,
+) {
+    for check in ["L1.prefix-extends", "L1.breaks-once", "L1.breaks-rare", "L1.prompt-kept", "L1.tools-kept"] {
+        bench.examine(check);
+    }
+    let broken = seen.common < seen.before;
+    if !broken {
+        // What was declared and changed nothing is no break; it is spent all the same.
+        session.declared = 0;
+        session.since_break = session.since_break.map(|count| count + 1);
+        return;
+    }
+    let level = seen.old.as_ref().map_or(Level::Messages, |segment| segment.level);
+    let place = format!("{} segment {}, byte {}", level.word(), seen.common, first_byte(seen.old.as_ref(), new));
+    let evidence = change(seen.old.as_ref(), new);
+    let report = |check| Finding { cost: size, ..finding(check, event, place.clone(), evidence.clone()) };
+    if session.declared == 0 {
+        bench.find(report("L1.prefix-extends"));
+        match level {
+            Level::Tools => bench.find(report("L1.tools-kept")),
+            Level::System => bench.find(report("L1.prompt-kept")),
+            Level::Messages => {}
+        }
+        return;
+    }
+    if session.declared > 1 {
+        let many = format!("{} breaks were declared for one request", session.declared);
+        bench.find(Finding { evidence: many, ..report("L1.breaks-once") });
+    }
+    if let Some(count) = session.since_break.filter(|count| *count < REQUESTS_BETWEEN_BREAKS) {
+        let soon = format!("the planned break before was {} requests ago", count + 1);
+        bench.find(Finding { evidence: soon, ..report("L1.breaks-rare") });
+    }
+    session.declared = 0;
+    session.since_break = Some(0);
+}
+
+fn review(seen: &Rebuilt, event: &crate::ledger::Event, new: Option<&Segment>, bench: &mut Bench) {
+    let wrong = (seen.common < seen.before).then(|| {
+        let level = seen.old.as_ref().map_or("messages", |segment| segment.level.word());
+        let place = format!("{level} segment {}, byte {}", seen.common, first_byte(seen.old.as_ref(), new));
+        (place, change(seen.old.as_ref(), new))
+    });
+    bench.subject("L1.review-extends", event, wrong);
+}
+
+/// Byte of the first difference inside the first differing segment.
+fn first_byte(old: Option<&Segment>, new: Option<&Segment>) -> usize {
+    match (old, new) {
+        (Some(old), Some(new)) => old.text.bytes().zip(new.text.bytes()).take_while(|(a, b)| a == b).count(),
+        _ => 0,
+    }
+}
+
+/// Before and after around the first difference.
+fn change(old: Option<&Segment>, new: Option<&Segment>) -> String {
+    let from = first_byte(old, new);
+    let around = |segment: Option<&Segment>| match segment {
+        None => "nothing".to_owned(),
+        Some(segment) => {
+            let mut start = from.min(segment.text.len()).saturating_sub(20);
+            while !segment.text.is_char_boundary(start) {
+                start -= 1;
+            }
+            format!("`{}`", excerpt(segment.text[start..].lines().next().unwrap_or_default()))
+        }
+    };
+    format!("was {}, is {}", around(old), around(new))
+}

@@ -1,0 +1,94 @@
+//! L2, bounded residency.
+//!
+//! What rides in every prompt has a hard cap; what has none is loaded on demand and has something that reclaims it.
+
+use crate::ledger::{Ledger, What};
+use crate::policy::Policy;
+
+use super::{Bench, Check};
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        id: "L2.memory-cap",
+        says: "a memory store stays within its cap",
+        mend: "refuse the write, show the entries, let the model replace one",
+    },
+    Check {
+        id: "L2.prompt-memory-bounded",
+        says: "the memory blocks of a system prompt stay within both caps and their frames",
+        mend: "cap what is written, or cut what is shown",
+    },
+    Check {
+        id: "L2.catalogue-lines-short",
+        says: "a line of the skills catalogue shows a short description; bodies are loaded on demand",
+        mend: "cut descriptions where the catalogue is built",
+    },
+    Check {
+        id: "L2.results-bounded",
+        says: "no tool result rides in the history beyond its cap; longer ones are put aside",
+        mend: "put the full text in a file and keep a reference",
+    },
+    Check {
+        id: "L2.compaction-shrinks",
+        says: "a committed compaction makes the history smaller",
+        mend: "refuse a compaction that grows the history, and count it against the trigger",
+    },
+    Check {
+        id: "L2.stale-retired",
+        says: "a curator pass leaves no managed skill behind that is past its time",
+        mend: "archive by age of last use, reversibly",
+    },
+];
+
+/// Characters of frame around one memory block: two rules, a title, line ends.
+const FRAME_CHARS: u64 = 200;
+
+pub(super) fn judge(ledger: &Ledger, bench: &mut Bench) {
+    let defaults = Policy::default();
+    let caps = defaults.memory.chars_max + defaults.memory.user_chars_max;
+    let description_max = defaults.prompt.description_chars_max;
+    let result_max = defaults.turn.result_chars_max;
+    for event in &ledger.events {
+        match &event.what {
+            What::MemoryState(state) => {
+                let wrong = (state.chars > state.chars_max).then(|| {
+                    (state.target.to_string(), format!("{} of {} characters", state.chars, state.chars_max))
+                });
+                bench.subject("L2.memory-cap", event, wrong);
+            }
+            What::PromptReady(prompt) if prompt.memory_chars > 0 => {
+                let max = caps + 2 * FRAME_CHARS;
+                let wrong = (prompt.memory_chars > max).then(|| {
+                    ("memory blocks".to_owned(), format!("{} of at most {max} characters", prompt.memory_chars))
+                });
+                bench.subject("L2.prompt-memory-bounded", event, wrong);
+            }
+            What::Catalogue(catalogue) if catalogue.lines > 0 => {
+                let longest = catalogue.description_chars_max;
+                let wrong = (longest > description_max).then(|| {
+                    ("catalogue".to_owned(), format!("a description of {longest} characters, {description_max} allowed"))
+                });
+                bench.subject("L2.catalogue-lines-short", event, wrong);
+            }
+            What::ToolRan(ran) if &*ran.tool != "read_file" => {
+                let wrong = (ran.kept_chars > result_max + FRAME_CHARS).then(|| {
+                    (ran.call.to_string(), format!("{} characters stayed, {result_max} allowed", ran.kept_chars))
+                });
+                bench.subject("L2.results-bounded", event, wrong);
+            }
+            What::Compaction(compaction) if compaction.committed => {
+                let wrong = (compaction.size_after >= compaction.size_before).then(|| {
+                    let (before, after) = (compaction.size_before, compaction.size_after);
+                    ("history".to_owned(), format!("{before} before, {after} after"))
+                });
+                bench.subject("L2.compaction-shrinks", event, wrong);
+            }
+            What::CuratorRan(ran) => {
+                let wrong = (!ran.overdue.is_empty())
+                    .then(|| ("library".to_owned(), format!("still there: {}", ran.overdue.join(", "))));
+                bench.subject("L2.stale-retired", event, wrong);
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Scripted worlds: what there is at the start, what happens, and what the model says.
+//!
+//! A scenario is a TOML file. [`load`] turns it into a [`Scenario`] or into every fault that can be found in one go,
+//! each with line and column. Nothing here runs anything.
+
+mod acts;
+mod load;
+mod reply;
+
+pub use acts::*;
+pub use load::{FORMAT, load};
+pub use reply::{CallSpec, ReplySpec};
+
+use crate::policy::Overlay;
+use crate::world::Millis;
+
+/// A loaded scenario.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scenario {
+    /// Name, also the file's stem.
+    pub name: String,
+    /// One line for lists.
+    pub title: String,
+    /// What it shows, for readers.
+    pub about: String,
+    /// When the world begins, in milliseconds since the Unix epoch.
+    pub start: Millis,
+    /// Seed of the run unless the command line gives another.
+    pub seed: u64,
+    /// Knobs that this scenario turns.
+    pub policy: Overlay,
+    /// Skills that are there at the start.
+    pub skills: Vec<SkillSpec>,
+    /// Memory entries that are there at the start.
+    pub memories: Vec<MemorySpec>,
+    /// Files of the workspace at the start.
+    pub files: Vec<FileSpec>,
+    /// Commands that the terminal knows besides its own.
+    pub commands: Vec<CommandSpec>,
+    /// Scheduled jobs at the start.
+    pub jobs: Vec<JobSpec>,
+    /// What the model does when a request shows something.
+    pub rules: Vec<RuleSpec>,
+    /// What happens, in order.
+    pub acts: Vec<Act>,
+    /// What must hold afterwards.
+    pub expects: Vec<ExpectSpec>,
+    /// SHA-256 of the file's text.
+    pub digest: String,
+}
+
+/// Name and text of every scenario that ships with the lab.
+pub fn shipped() -> &'static [(&'static str, &'static str)] {
+    &[("seed", include_str!("../scenarios/seed.toml"))]
+}

@@ -1,0 +1,321 @@
+//! What a scenario is made of.
+//!
+//! An act is written under the key that names it: `[[act]]` with `turn.say = "…"` or `wait.days = 1`.
+
+use serde::Deserialize;
+
+use super::reply::ReplySpec;
+
+/// Declares tables of a scenario file: unknown keys are refused.
+macro_rules! tables {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$attr:meta])* $field:ident: $kind:ty),* $(,)? })*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub struct $name { $($(#[$attr])* pub $field: $kind,)* }
+    )*};
+}
+
+tables! {
+    /// A skill that is there at the start.
+    SkillSpec {
+        /// Name of its directory and in its front matter.
+        name: String,
+        /// What the catalogue shows.
+        description: String,
+        /// The text below the front matter.
+        #[serde(default)]
+        body: String,
+        /// Category directory; empty for none.
+        #[serde(default)]
+        category: String,
+        /// `user` or `agent`.
+        #[serde(default = "user")]
+        created_by: String,
+        /// Day of the run on which it was made.
+        #[serde(default)]
+        created_day: i64,
+        /// How often it was used.
+        #[serde(default)]
+        uses: u64,
+        /// Day of its last use.
+        used_day: Option<i64>,
+        /// True when the user pinned it.
+        #[serde(default)]
+        pinned: bool,
+    }
+
+    /// A memory entry that is there at the start.
+    MemorySpec {
+        /// `memory` or `user`.
+        target: String,
+        /// The entry.
+        text: String,
+    }
+
+    /// A file of the workspace.
+    FileSpec {
+        /// Path from the workspace's root.
+        path: String,
+        /// Content; repeated `times` times.
+        text: String,
+        /// How often the text is repeated.
+        #[serde(default = "one")]
+        times: u64,
+    }
+
+    /// A command that the terminal knows.
+    CommandSpec {
+        /// The command, with `*` for any text.
+        run: String,
+        /// What it prints.
+        #[serde(default)]
+        prints: String,
+        /// How often the print is repeated.
+        #[serde(default = "one")]
+        times: u64,
+        /// Its exit code.
+        #[serde(default)]
+        exit: i64,
+        /// A file of the workspace that it writes, with what it printed.
+        writes: Option<String>,
+        /// True when the answer never arrives, though the command took effect.
+        #[serde(default)]
+        times_out: bool,
+    }
+
+    /// A scheduled job at the start.
+    JobSpec {
+        /// Name.
+        name: String,
+        /// When it runs, as a person would say it.
+        schedule: String,
+        /// What the agent is told.
+        prompt: String,
+    }
+
+    /// What the model does when a request shows something.
+    RuleSpec {
+        /// The lane that it plays in; `main` when absent.
+        #[serde(default = "main_lane")]
+        lane: String,
+        /// All conditions that are given must hold.
+        #[serde(default)]
+        when: WhenSpec,
+        /// The reply.
+        reply: Option<ReplySpec>,
+        /// View this skill once, then do the steps that its body lists as `1. \`command\``.
+        follow_skill: Option<String>,
+        /// How often the rule may answer; without limit when absent.
+        times: Option<u64>,
+    }
+
+    /// A session begins, or is opened again.
+    OpenAct {
+        /// Name of the session.
+        name: String,
+        /// True when it is taken up from the store by a new process.
+        #[serde(default)]
+        resume: bool,
+    }
+
+    /// A user turn.
+    TurnAct {
+        /// The session; the open one when absent.
+        session: Option<String>,
+        /// What the user says.
+        say: String,
+        /// How often the turn is played, `{i}` in texts counting from 0.
+        #[serde(default = "one")]
+        times: u64,
+        /// What the model says in the main lane, in order.
+        #[serde(default)]
+        replies: Vec<ReplySpec>,
+        /// What it says in the background review that follows.
+        #[serde(default)]
+        review: Vec<ReplySpec>,
+        /// What it says when a compaction asks for a summary.
+        #[serde(default)]
+        summary: Vec<ReplySpec>,
+        /// What a delegated child says.
+        #[serde(default)]
+        child: Vec<ReplySpec>,
+        /// What the reviewer of commands says.
+        #[serde(default)]
+        approver: Vec<ReplySpec>,
+        /// The provider of tools reconnects before the turn, and lists its tools in another order.
+        #[serde(default)]
+        reconnect: bool,
+        /// Where the process is killed: after so many ledger events of this turn.
+        crash_after: Option<u64>,
+        /// Text that the user gives while the n-th tool of the turn runs.
+        steer: Option<String>,
+    }
+
+    /// Time passes.
+    WaitAct {
+        /// Days.
+        #[serde(default)]
+        days: i64,
+        /// Hours.
+        #[serde(default)]
+        hours: i64,
+        /// Minutes.
+        #[serde(default)]
+        minutes: i64,
+        /// Seconds.
+        #[serde(default)]
+        seconds: i64,
+    }
+
+    /// Memory is written outside the conversation.
+    RememberAct {
+        /// `memory` or `user`.
+        target: String,
+        /// The entry; `{i}` counts from 0.
+        add: String,
+        /// Pads the entry with dots to exactly so many characters.
+        chars: Option<u64>,
+        /// How often, each in a session of its own.
+        #[serde(default = "one")]
+        times: u64,
+        /// A fresh, empty home is used from here on.
+        #[serde(default)]
+        fresh_home: bool,
+    }
+
+    /// The sessions are searched.
+    SearchAct {
+        /// The query.
+        query: String,
+        /// How many conversations.
+        #[serde(default = "three")]
+        limit: u64,
+        /// The session that asks; none when absent.
+        session: Option<String>,
+    }
+
+    /// The curator makes a pass.
+    CuratorAct {
+        /// Day of the run to jump to first.
+        day: Option<i64>,
+        /// Skills to restore afterwards.
+        #[serde(default)]
+        restore: Vec<String>,
+    }
+
+    /// A skill appears from outside.
+    AddSkillAct {
+        /// The skill.
+        skill: SkillSpec,
+    }
+
+    /// A child is asked for, outside a turn.
+    DelegateAct {
+        /// Depth of the asking agent.
+        #[serde(default)]
+        depth: u64,
+        /// What the child is to do.
+        goal: String,
+        /// Tools that it asks for.
+        #[serde(default)]
+        tools: Vec<String>,
+        /// What the child says.
+        #[serde(default)]
+        child: Vec<ReplySpec>,
+    }
+
+    /// The scheduler ticks.
+    TickAct {
+        /// Schedulers that tick at once.
+        #[serde(default = "one")]
+        schedulers: u64,
+        /// What the model says in the scheduled run.
+        #[serde(default)]
+        cron: Vec<ReplySpec>,
+    }
+
+    /// A session ends.
+    EndAct {
+        /// The session; the open one when absent.
+        session: Option<String>,
+        /// The reason that is stored.
+        #[serde(default = "new_session")]
+        reason: String,
+    }
+
+    /// What must hold afterwards, read from outside evidence.
+    ExpectSpec {
+        /// Name of a figure.
+        figure: String,
+        /// Its value.
+        is: toml::Value,
+    }
+}
+
+/// Conditions on a request.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WhenSpec {
+    /// The system prompt contains this.
+    pub system_has: Option<String>,
+    /// The system prompt does not contain this.
+    pub system_lacks: Option<String>,
+    /// The newest user row contains this.
+    pub user_has: Option<String>,
+    /// The newest row contains this.
+    pub last_has: Option<String>,
+    /// The newest row is of this role.
+    pub last_role: Option<String>,
+    /// Some row contains this.
+    pub history_has: Option<String>,
+    /// A tool of this name is in the table.
+    pub tool: Option<String>,
+}
+
+/// One thing that happens.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+#[expect(clippy::large_enum_variant, reason = "a scenario holds few acts and they are never moved")]
+pub enum Act {
+    /// A session begins, or is opened again.
+    Open(OpenAct),
+    /// A user turn.
+    Turn(TurnAct),
+    /// Time passes.
+    Wait(WaitAct),
+    /// Memory is written outside the conversation.
+    Remember(RememberAct),
+    /// The sessions are searched.
+    Search(SearchAct),
+    /// The curator makes a pass.
+    Curator(CuratorAct),
+    /// A skill appears from outside.
+    AddSkill(AddSkillAct),
+    /// A child is asked for, outside a turn.
+    Delegate(DelegateAct),
+    /// The scheduler ticks.
+    Tick(TickAct),
+    /// A session ends.
+    End(EndAct),
+}
+
+fn user() -> String {
+    "user".to_owned()
+}
+
+fn main_lane() -> String {
+    "main".to_owned()
+}
+
+fn new_session() -> String {
+    "new_session".to_owned()
+}
+
+fn one() -> u64 {
+    1
+}
+
+fn three() -> u64 {
+    3
+}

@@ -1,0 +1,333 @@
+//! Loading a scenario: every fault of a file at once, each with its place.
+
+use serde::de::DeserializeOwned;
+use sha2::{Digest as _, Sha256};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::diag::{Diagnostic, nearest};
+use crate::ledger::{Lane, hex};
+use crate::policy::{Overlay, Policy};
+use crate::scenario::{Act, ReplySpec, Scenario};
+
+/// Version of the file format.
+pub const FORMAT: i64 = 1;
+
+/// Longest file that is read, in bytes.
+const BYTES_MAX: usize = 16 << 20;
+
+/// Upper limit for repeated acts, so that no file runs for ever.
+const TIMES_MAX: u64 = 1_000_000;
+
+/// Tools that the runtime knows.
+pub const TOOLS: [&str; 17] = [
+    "terminal",
+    "read_file",
+    "write_file",
+    "patch",
+    "search_files",
+    "execute_code",
+    "memory",
+    "skills_list",
+    "skill_view",
+    "skill_manage",
+    "session_search",
+    "delegate_task",
+    "cronjob_manage",
+    "send_message",
+    "web_search",
+    "web_extract",
+    "todo_list",
+];
+
+/// Loads a scenario; `file` names it in diagnostics.
+///
+/// # Errors
+/// Every fault that can be found: bad TOML, unknown keys, wrong types, unknown knobs, tools, lanes and sessions,
+/// duplicate names, values out of range.
+pub fn load(file: &str, text: &str) -> Result<Scenario, Vec<Diagnostic>> {
+    if text.len() > BYTES_MAX {
+        let message = format!("{} bytes; the longest scenario is {BYTES_MAX}", text.len());
+        return Err(vec![Diagnostic::of_file(file, message)]);
+    }
+    let (table, errors) = DeTable::parse_recoverable(text);
+    let mut faults: Vec<Diagnostic> = errors.iter().map(|error| of_toml(file, text, error, None)).collect();
+    if !faults.is_empty() {
+        return Err(faults);
+    }
+    let mut reader = Reader { file, text, faults: &mut faults };
+    let scenario = reader.scenario(table.into_inner());
+    match scenario {
+        Some(scenario) if faults.is_empty() => Ok(scenario),
+        _ => Err(faults),
+    }
+}
+
+fn of_toml(file: &str, text: &str, error: &toml::de::Error, fallback: Option<usize>) -> Diagnostic {
+    let byte = error.span().map(|span| span.start).or(fallback);
+    let message = error.message().trim().replace('\n', ", ");
+    match byte {
+        Some(byte) => Diagnostic::at_byte(file, text, byte, message),
+        None => Diagnostic::of_file(file, message),
+    }
+}
+
+/// Top-level keys that were not read yet.
+type Fields<'t> = std::collections::BTreeMap<String, Spanned<DeValue<'t>>>;
+
+struct Reader<'a> {
+    file: &'a str,
+    text: &'a str,
+    faults: &'a mut Vec<Diagnostic>,
+}
+
+impl Reader<'_> {
+    fn fault(&mut self, byte: usize, message: impl Into<String>) {
+        self.faults.push(Diagnostic::at_byte(self.file, self.text, byte, message));
+    }
+
+    /// Reads one value; a fault is noted and answers `None`.
+    fn read<T: DeserializeOwned>(&mut self, value: Spanned<DeValue<'_>>) -> Option<T> {
+        let start = value.span().start;
+        match T::deserialize(toml::de::ValueDeserializer::from(value)) {
+            Ok(read) => Some(read),
+            Err(error) => {
+                self.faults.push(of_toml(self.file, self.text, &error, Some(start)));
+                None
+            }
+        }
+    }
+
+    /// Reads one top-level key, with its place.
+    fn field<T: DeserializeOwned>(&mut self, fields: &mut Fields<'_>, key: &str) -> Option<(usize, T)> {
+        let value = fields.remove(key)?;
+        Some((value.span().start, self.read(value)?))
+    }
+
+    /// Reads a list of tables one by one, so that each faulty one is reported.
+    fn list<T: DeserializeOwned>(&mut self, value: Option<Spanned<DeValue<'_>>>) -> Vec<(usize, T)> {
+        let Some(value) = value else { return Vec::new() };
+        let start = value.span().start;
+        match value.into_inner() {
+            DeValue::Array(items) => items
+                .into_iter()
+                .filter_map(|item| {
+                    let at = item.span().start;
+                    Some((at, self.read(item)?))
+                })
+                .collect(),
+            _ => {
+                self.fault(start, "expected a list of tables, written as `[[…]]`");
+                Vec::new()
+            }
+        }
+    }
+
+    fn scenario(&mut self, table: DeTable<'_>) -> Option<Scenario> {
+        /// The top-level keys.
+        const KEYS: [&str; 14] = [
+            "format", "name", "title", "about", "start", "seed", "policy", "skill", "memory", "file", "command",
+            "job", "rule", "act",
+        ];
+        let mut fields = Fields::new();
+        for (key, value) in table {
+            let name = key.get_ref().to_string();
+            if KEYS.contains(&name.as_str()) || name == "expect" {
+                fields.insert(name, value);
+            } else {
+                let help = nearest(&name, KEYS).map_or_else(String::new, |near| format!(", did you mean `{near}`?"));
+                self.fault(key.span().start, format!("unknown key `{name}`{help}"));
+            }
+        }
+        match self.field::<i64>(&mut fields, "format").map(|(_, format)| format) {
+            Some(FORMAT) => {}
+            Some(other) => self.fault(0, format!("format {other} is not known; this lab reads format {FORMAT}")),
+            None => self.fault(0, format!("missing `format = {FORMAT}`")),
+        }
+        let name = self.field::<String>(&mut fields, "name").map(|(_, name)| name);
+        if name.is_none() {
+            self.fault(0, "missing `name`");
+        }
+        let title = self.field::<String>(&mut fields, "title").map(|(_, title)| title);
+        let about = self.field::<String>(&mut fields, "about").map(|(_, about)| about);
+        let start = self.field::<String>(&mut fields, "start");
+        let seed = self.field::<u64>(&mut fields, "seed").map(|(_, seed)| seed);
+        let policy = self.field::<toml::Table>(&mut fields, "policy");
+        let skills = self.list(fields.remove("skill"));
+        let memories = self.list(fields.remove("memory"));
+        let files = self.list(fields.remove("file"));
+        let commands = self.list(fields.remove("command"));
+        let jobs = self.list(fields.remove("job"));
+        let rules: Vec<(usize, super::RuleSpec)> = self.list(fields.remove("rule"));
+        let acts: Vec<(usize, Act)> = self.list(fields.remove("act"));
+        let expects = self.list(fields.remove("expect"));
+
+        let start = match start {
+            None => DEFAULT_START,
+            Some((at, text)) => self.instant(at, &text),
+        };
+        let overlay = policy.map(|(at, table)| self.overlay(at, &table)).unwrap_or_default();
+        for (at, rule) in &rules {
+            self.check_lane(*at, &rule.lane);
+            if let Some(reply) = &rule.reply {
+                self.check_reply(*at, reply);
+            }
+        }
+        self.check_names(&skills, |skill: &super::SkillSpec| &skill.name, "skill");
+        self.check_acts(&acts);
+        Some(Scenario {
+            name: name?,
+            title: title.unwrap_or_default(),
+            about: about.unwrap_or_default(),
+            start,
+            seed: seed.unwrap_or(0),
+            policy: overlay,
+            skills: plain(skills),
+            memories: plain(memories),
+            files: plain(files),
+            commands: plain(commands),
+            jobs: plain(jobs),
+            rules: plain(rules),
+            acts: plain(acts),
+            expects: plain(expects),
+            digest: hex(&Sha256::digest(self.text.as_bytes())),
+        })
+    }
+
+    fn instant(&mut self, at: usize, text: &str) -> i64 {
+        match text.parse::<jiff::Timestamp>() {
+            Ok(instant) => instant.as_millisecond(),
+            Err(_) => {
+                self.fault(at, format!("expected an instant such as `2026-01-01T09:00:00Z`, found `{text}`"));
+                DEFAULT_START
+            }
+        }
+    }
+
+    fn overlay(&mut self, at: usize, table: &toml::Table) -> Overlay {
+        let overlay = Overlay::from_table(table);
+        if let Err(errors) = overlay.apply(&mut Policy::default()) {
+            for error in errors {
+                // A knob's own line is found by its name; the section's start serves where that fails.
+                let place = match &error {
+                    crate::policy::KnobError::Unknown { name, .. } => name,
+                    crate::policy::KnobError::Value { knob, .. } => knob,
+                };
+                let short = place.rsplit('.').next().unwrap_or(place);
+                let byte = self.text[at.min(self.text.len())..].find(short).map_or(at, |offset| at + offset);
+                self.fault(byte, error.to_string());
+            }
+        }
+        overlay
+    }
+
+    fn check_names<T>(&mut self, items: &[(usize, T)], name: impl Fn(&T) -> &String, what: &str) {
+        let mut seen = std::collections::BTreeSet::new();
+        for (at, item) in items {
+            if !seen.insert(name(item).clone()) {
+                self.fault(*at, format!("the {what} `{}` is given twice", name(item)));
+            }
+        }
+    }
+
+    fn check_lane(&mut self, at: usize, lane: &str) {
+        let lanes = Lane::ALL.map(Lane::word);
+        if !lanes.contains(&lane) {
+            let help = nearest(lane, lanes).map_or_else(String::new, |near| format!(", did you mean `{near}`?"));
+            self.fault(at, format!("unknown lane `{lane}`{help}"));
+        }
+    }
+
+    fn check_reply(&mut self, at: usize, reply: &ReplySpec) {
+        for call in reply.all_calls() {
+            // A name that no tool has is how a scenario plays a model that invents tools; it must say so.
+            if !TOOLS.contains(&call.tool.as_str()) && !call.tool.starts_with("no_such_") {
+                let help = nearest(&call.tool, TOOLS)
+                    .map_or_else(String::new, |near| format!(", did you mean `{near}`?"));
+                self.fault(at, format!("unknown tool `{}`{help}", call.tool));
+            }
+        }
+        if let Some(finish) = &reply.finish
+            && !["stop", "tool_calls", "length"].contains(&finish.as_str())
+        {
+            self.fault(at, format!("unknown finish `{finish}`; expected stop, tool_calls or length"));
+        }
+        if let Some(fault) = &reply.fault
+            && !FAULTS.contains(&fault.as_str())
+        {
+            let help = nearest(fault, FAULTS).map_or_else(String::new, |near| format!(", did you mean `{near}`?"));
+            self.fault(at, format!("unknown fault `{fault}`{help}"));
+        }
+        if reply.say.is_none() && reply.fault.is_none() && reply.reasoning.is_none() && reply.all_calls().is_empty() {
+            self.fault(at, "a reply needs `say`, `call`, `calls`, `reasoning` or `fault`");
+        }
+    }
+
+    fn check_acts(&mut self, acts: &[(usize, Act)]) {
+        let mut open: Option<String> = None;
+        let mut known = std::collections::BTreeSet::new();
+        for (at, act) in acts {
+            match act {
+                Act::Open(act) => {
+                    if !known.insert(act.name.clone()) && !act.resume {
+                        self.fault(*at, format!("the session `{}` is opened twice; say `resume = true`", act.name));
+                    }
+                    open = Some(act.name.clone());
+                }
+                Act::Turn(turn) => {
+                    self.check_session(*at, turn.session.as_ref(), open.as_ref(), &known);
+                    self.check_times(*at, turn.times);
+                    let lists = [&turn.replies, &turn.review, &turn.summary, &turn.child, &turn.approver];
+                    for reply in lists.into_iter().flatten() {
+                        self.check_reply(*at, reply);
+                        self.check_times(*at, reply.times.unwrap_or(1));
+                    }
+                }
+                Act::Remember(act) => {
+                    self.check_times(*at, act.times);
+                    if !["memory", "user"].contains(&act.target.as_str()) {
+                        self.fault(*at, format!("unknown target `{}`; expected memory or user", act.target));
+                    }
+                }
+                Act::End(act) => self.check_session(*at, act.session.as_ref(), open.as_ref(), &known),
+                Act::Search(act) if act.limit == 0 => self.fault(*at, "a search needs a `limit` of at least 1"),
+                _ => {}
+            }
+        }
+    }
+
+    fn check_session(
+        &mut self,
+        at: usize,
+        named: Option<&String>,
+        open: Option<&String>,
+        known: &std::collections::BTreeSet<String>,
+    ) {
+        match named.or(open) {
+            None => self.fault(at, "no session is open; put an `open` act before"),
+            Some(name) if !known.contains(name) => {
+                let help = nearest(name, known.iter().map(String::as_str))
+                    .map_or_else(String::new, |near| format!(", did you mean `{near}`?"));
+                self.fault(at, format!("unknown session `{name}`{help}"));
+            }
+            Some(_) => {}
+        }
+    }
+
+    fn check_times(&mut self, at: usize, times: u64) {
+        if times == 0 || times > TIMES_MAX {
+            self.fault(at, format!("`times` is {times}; expected 1 to {TIMES_MAX}"));
+        }
+    }
+}
+
+/// 1 January 2026, 09:00 UTC.
+const DEFAULT_START: i64 = 1_767_258_000_000;
+
+/// Faults that a reply can have.
+const FAULTS: [&str; 7] =
+    ["overloaded", "rate_limited", "server_error", "timeout", "context_length", "dropped", "refused"];
+
+fn plain<T>(items: Vec<(usize, T)>) -> Vec<T> {
+    items.into_iter().map(|(_, item)| item).collect()
+}
