@@ -10,8 +10,10 @@ pub mod clock;
 pub mod dir_files;
 pub mod files;
 pub mod streams;
+pub mod terminal;
 
 pub use clock::{Clock, Millis};
 pub use dir_files::DirFiles;
 pub use files::{EntryKind, FileError, FileMeta, Files, MemFiles, normalize};
 pub use streams::Streams;
+pub use terminal::Terminal;
