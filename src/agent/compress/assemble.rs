@@ -45,7 +45,9 @@ pub fn placement(head: &[Row], tail: &[Row], start: usize, policy: &Compress) ->
     match policy.summary_role {
         SummaryRole::Auto => {}
         SummaryRole::User => return Placement { role: Role::User, merge: false, lead, first_visible },
-        SummaryRole::Assistant => return Placement { role: Role::Assistant, merge: false, lead, first_visible },
+        SummaryRole::Assistant => {
+            return Placement { role: Role::Assistant, merge: false, lead, first_visible };
+        }
     }
     let as_user = lead || matches!(last, None | Some(Role::Assistant | Role::Tool));
     let mut role = if as_user { Role::User } else { Role::Assistant };
@@ -110,7 +112,8 @@ pub fn assemble(parts: &Parts<'_>, policy: &Compress) -> Assembled {
     let head_rows = rows.len();
     let summary_at;
     if placement.merge && !tail.is_empty() {
-        let first = if placement.lead || tail[0].is_tool() { placement.first_visible.unwrap_or(0) } else { 0 };
+        let first =
+            if placement.lead || tail[0].is_tool() { placement.first_visible.unwrap_or(0) } else { 0 };
         // Differs: never into a result; it may lose its call when pairs are cleaned, and the summary with it.
         let leads = placement.lead && placement.role == Role::User;
         let row = &mut tail[first];

@@ -108,7 +108,11 @@ pub fn todo_text(items: &[Todo], skills: &[String]) -> Option<String> {
         let _ = write!(text, "\n{}- {} {}. {}", "  ".repeat(line.depth), line.mark, line.id, line.content);
     }
     for name in skills.iter().collect::<BTreeSet<_>>().into_iter().take(SKILLS_MAX) {
-        let _ = write!(text, "\n- reload skill `{name}` with skill_view before using it ({})", tool_summary::SKILL_MARKER);
+        let _ = write!(
+            text,
+            "\n- reload skill `{name}` with skill_view before using it ({})",
+            tool_summary::SKILL_MARKER
+        );
     }
     Some(text)
 }
@@ -155,7 +159,8 @@ const CONTINUE: &str = "[Continue] Go on with the work described in the summary.
 
 /// Makes sure that a candidate holds a human request (Hermes agent/conversation_compression.py:2415).
 pub fn anchor_human(rows: &mut Vec<Row>, original: &[Row]) -> Anchor {
-    let live = |row: &Row| history::is_human(row) || handoff::unwrap(row).is_some_and(|row| history::is_human(&row));
+    let live =
+        |row: &Row| history::is_human(row) || handoff::unwrap(row).is_some_and(|row| history::is_human(&row));
     if rows.iter().any(live) {
         return Anchor::Present;
     }
@@ -172,7 +177,9 @@ pub fn anchor_human(rows: &mut Vec<Row>, original: &[Row]) -> Anchor {
             return Anchor::Inserted(at);
         }
     }
-    let merges = rows.last().is_some_and(|last| last.is_user() && !handoff::has_handoff_text(last) && !last.flag(handoff::SUMMARY_FLAG));
+    let merges = rows.last().is_some_and(|last| {
+        last.is_user() && !handoff::has_handoff_text(last) && !last.flag(handoff::SUMMARY_FLAG)
+    });
     if merges && let Some(last) = rows.last_mut() {
         last.content = handoff::append_after_end(&last.content, &row.content.flat());
         last.extra.remove("api_content");
@@ -191,7 +198,9 @@ pub fn keep_answer(rows: &mut Vec<Row>, original: &[Row]) -> bool {
     };
     let answer = &original[at];
     let there = rows.iter().any(|row| row.is_assistant() && row.content == answer.content)
-        || rows.iter().any(|row| handoff::is_handoff(row) && row.content.flat().contains(&answer.content.flat()));
+        || rows
+            .iter()
+            .any(|row| handoff::is_handoff(row) && row.content.flat().contains(&answer.content.flat()));
     // Only an answer that ended the history is visible to a person as the last word.
     if there || at + 1 != original.len() || answer.has_calls() {
         return false;

@@ -158,7 +158,9 @@ impl<'a> Sizer<'a> {
             Value::Object(object) => object,
             _ => Map::new(),
         };
-        for key in ["api_content", "codex_reasoning_items", "codex_message_items", "timestamp", "display_kind"] {
+        for key in
+            ["api_content", "codex_reasoning_items", "codex_message_items", "timestamp", "display_kind"]
+        {
             reduced.remove(key);
         }
         if let Some(text) = sent_text(row) {

@@ -89,7 +89,8 @@ const ACCESS: &[&str] = &[
     "insufficient balance",
     "billing",
 ];
-const OVERLOAD: &[&str] = &["overloaded", "overload", "service unavailable", "at capacity", "temporarily unavailable"];
+const OVERLOAD: &[&str] =
+    &["overloaded", "overload", "service unavailable", "at capacity", "temporarily unavailable"];
 const CONNECTION: &[&str] = &[
     "connection reset",
     "connection closed",
@@ -145,8 +146,18 @@ pub fn class(failure: &SummaryFailure) -> FailureClass {
 pub fn is_refusal(reply: &str) -> bool {
     let text = reply.trim().to_lowercase().replace('’', "'");
     let declines = [
-        "i cannot", "i can't", "i am unable", "i'm unable", "i am not able", "i'm not able", "i won't",
-        "i'm sorry", "i am sorry", "sorry, i", "i must decline", "as an ai",
+        "i cannot",
+        "i can't",
+        "i am unable",
+        "i'm unable",
+        "i am not able",
+        "i'm not able",
+        "i won't",
+        "i'm sorry",
+        "i am sorry",
+        "sorry, i",
+        "i must decline",
+        "as an ai",
     ];
     text.chars().count() < 400 && !text.contains('#') && declines.iter().any(|words| text.starts_with(words))
 }
@@ -167,7 +178,9 @@ pub fn consequence(failure: &SummaryFailure, state: &mut State, policy: &Compres
         FailureClass::NoProvider => policy.no_provider_cooldown_seconds,
         FailureClass::Timeout => state.timeout_pause(policy),
         FailureClass::Truncated => state.truncated_pause(policy),
-        FailureClass::Connection | FailureClass::NotJson | FailureClass::Empty => policy.short_cooldown_seconds,
+        FailureClass::Connection | FailureClass::NotJson | FailureClass::Empty => {
+            policy.short_cooldown_seconds
+        }
         FailureClass::Access | FailureClass::Overload | FailureClass::Other => policy.cooldown_seconds,
     };
     if failure.kind == FailureKind::Stalled {
@@ -179,7 +192,9 @@ pub fn consequence(failure: &SummaryFailure, state: &mut State, policy: &Compres
         state.overload_streak = 0;
     }
     let abort = match class {
-        FailureClass::Access | FailureClass::Connection | FailureClass::Truncated | FailureClass::Empty => true,
+        FailureClass::Access | FailureClass::Connection | FailureClass::Truncated | FailureClass::Empty => {
+            true
+        }
         FailureClass::Overload => {
             state.overload_streak < policy.overload_streak_max || policy.abort_on_summary_failure
         }

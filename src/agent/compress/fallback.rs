@@ -73,7 +73,11 @@ fn paths(rows: &[Row]) -> Vec<String> {
 }
 
 fn list(lines: &[String]) -> String {
-    if lines.is_empty() { "None known.".to_owned() } else { lines.iter().map(|line| format!("- {line}\n")).collect() }
+    if lines.is_empty() {
+        "None known.".to_owned()
+    } else {
+        lines.iter().map(|line| format!("- {line}\n")).collect()
+    }
 }
 
 /// Summarises rows by rule. `request` is the newest human request, `previous` the body of the summary before.

@@ -299,7 +299,8 @@ fn rung(ladder: &[u64], count: u64) -> u64 {
 
 /// Whether the start of a turn is worth an estimate at all (Hermes agent/turn_context_compaction.py:230).
 pub fn preflight_due(rows: u64, rough: u64, threshold: u64, policy: &Compress) -> bool {
-    rows > policy.protect_first_n.saturating_add(policy.protect_last_n).saturating_add(1) || rough >= threshold
+    rows > policy.protect_first_n.saturating_add(policy.protect_last_n).saturating_add(1)
+        || rough >= threshold
 }
 
 fn shrank(before: u64, after: u64, policy: &Compress) -> bool {
@@ -336,8 +337,11 @@ pub struct Rest {
 /// Whether a session that rested is compacted before its next turn (Hermes agent/turn_context_compaction.py:144).
 pub fn idle_due(rest: Rest, policy: &Compress) -> bool {
     let after = policy.idle_compact_after_seconds;
-    let floor =
-        if rest.last_result > 0 { rest.floor.max(rest.last_result.saturating_add(rest.floor)) } else { rest.floor };
+    let floor = if rest.last_result > 0 {
+        rest.floor.max(rest.last_result.saturating_add(rest.floor))
+    } else {
+        rest.floor
+    };
     policy.enabled && after > 0 && rest.gap_seconds >= after && rest.tokens > floor && !rest.cooling
 }
 

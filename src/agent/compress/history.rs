@@ -46,9 +46,7 @@ pub fn is_blank(content: &Content) -> bool {
 pub fn has_text(row: &Row) -> bool {
     match &row.content {
         Content::Text(text) => !text.trim().is_empty(),
-        Content::Parts(parts) => {
-            parts.iter().filter_map(part_text).any(|text| !text.trim().is_empty())
-        }
+        Content::Parts(parts) => parts.iter().filter_map(part_text).any(|text| !text.trim().is_empty()),
         _ => false,
     }
 }
@@ -109,7 +107,8 @@ pub fn unfinished_request(rows: &[Row]) -> Option<usize> {
     if end.is_some_and(|row| row.is_assistant() && !row.has_calls() && has_text(row)) {
         return None;
     }
-    last_human(rows, 0)
+    // A request is said again in words; a picture alone cannot be.
+    (0..rows.len()).rev().find(|index| is_human(&rows[*index]) && has_text(&rows[*index]))
 }
 
 /// The tool rows at the end that the model has not read yet (Hermes agent/context_compressor.py:1338).

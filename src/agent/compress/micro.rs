@@ -3,10 +3,10 @@
 //! Off by default, because every pass breaks the prompt prefix (Hermes agent/micro_compaction.py:3).
 
 use crate::agent::compress::estimate::text_tokens;
+use crate::agent::compress::failure::SummaryFailure;
 use crate::agent::compress::gate::State;
 use crate::agent::compress::handoff::{self, MICRO_FLAG, SUMMARY_FLAG};
 use crate::agent::compress::summary::{SummaryModel, SummaryRequest, bounded_records};
-use crate::agent::compress::failure::SummaryFailure;
 use crate::policy::Compress;
 use crate::wire::{Content, Row};
 
@@ -122,7 +122,8 @@ fn absorb(rows: &[Row], found: &std::ops::Range<usize>, text: &str) -> Vec<Row> 
         if found.contains(&index) || row.flag(MICRO_FLAG) {
             continue;
         }
-        let joins = row.is_user() && out.last().is_some_and(|last| last.is_user() && last.content.text().is_some());
+        let joins =
+            row.is_user() && out.last().is_some_and(|last| last.is_user() && last.content.text().is_some());
         match (joins.then(|| out.last_mut()).flatten(), row.content.text()) {
             (Some(last), Some(text)) => {
                 last.content = Content::Text(format!("{}\n\n{text}", last.content.flat()));
@@ -148,9 +149,13 @@ mod tests {
         let policy = Compress { micro_compact: true, ..Compress::default() };
         let mut state = State::default();
         let mut write = |_: &SummaryRequest| Ok("S".to_owned());
-        let MicroPass::Absorbed(first) = pass(&rows(), 0, 5, &mut state, &policy, &mut write) else { panic!() };
+        let MicroPass::Absorbed(first) = pass(&rows(), 0, 5, &mut state, &policy, &mut write) else {
+            panic!()
+        };
         assert!(first[1].flag(MICRO_FLAG));
-        let MicroPass::Absorbed(second) = pass(&first, 0, 5, &mut state, &policy, &mut write) else { panic!() };
+        let MicroPass::Absorbed(second) = pass(&first, 0, 5, &mut state, &policy, &mut write) else {
+            panic!()
+        };
         assert_eq!(second.iter().filter(|row| row.flag(MICRO_FLAG)).count(), 1);
         assert_eq!(second[0].content.flat(), "1\n\n3");
     }
@@ -168,9 +173,11 @@ mod tests {
 
     #[test]
     fn every_nth_turn_is_due() {
-        let policy =
-            Compress { micro_compact: true, micro_compact_every_n_turns: 2, ..Compress::default() };
+        let policy = Compress { micro_compact: true, micro_compact_every_n_turns: 2, ..Compress::default() };
         let mut state = State::default();
-        assert_eq!([due(&mut state, &policy), due(&mut state, &policy), due(&mut state, &policy)], [false, true, false]);
+        assert_eq!(
+            [due(&mut state, &policy), due(&mut state, &policy), due(&mut state, &policy)],
+            [false, true, false]
+        );
     }
 }

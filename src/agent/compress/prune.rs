@@ -201,7 +201,8 @@ impl Pass<'_> {
     /// Skills that are still in use (Hermes agent/context_compressor.py:1104).
     fn guarded_skills(&self, boundary: usize) -> Vec<String> {
         let n = self.rows.len();
-        let recent = n.saturating_sub(usize::try_from(self.policy.skill_guard_rows).unwrap_or(n)).min(boundary);
+        let recent =
+            n.saturating_sub(usize::try_from(self.policy.skill_guard_rows).unwrap_or(n)).min(boundary);
         let mut viewed = Vec::new();
         for (index, row) in self.rows.iter().enumerate() {
             for call in row.call_list().iter().filter(|call| call.name == "skill_view") {
@@ -218,7 +219,9 @@ impl Pass<'_> {
             .collect();
         viewed
             .into_iter()
-            .filter(|(index, name)| *index >= recent || said.iter().any(|text| text.contains(&name.to_lowercase())))
+            .filter(|(index, name)| {
+                *index >= recent || said.iter().any(|text| text.contains(&name.to_lowercase()))
+            })
             .map(|(_, name)| name)
             .collect()
     }
@@ -277,12 +280,17 @@ pub fn without_images(content: &Content) -> Option<Content> {
         return None;
     }
     let parts = content.parts()?;
-    let replaced = parts
-        .iter()
-        .map(|part| {
-            if is_image_part(part) { json!({"type": "text", "text": STRIPPED_IMAGE}) } else { part.clone() }
-        })
-        .collect();
+    let replaced =
+        parts
+            .iter()
+            .map(|part| {
+                if is_image_part(part) {
+                    json!({"type": "text", "text": STRIPPED_IMAGE})
+                } else {
+                    part.clone()
+                }
+            })
+            .collect();
     Some(Content::Parts(replaced))
 }
 
@@ -360,8 +368,13 @@ mod tests {
     #[test]
     fn a_budget_larger_than_the_history_protects_all_of_it() {
         let policy = Compress::default();
-        let tail =
-            Tail { rows: 20, budget: Some(1_000_000), window: 1_000_000, input_budget: 1_000_000, min_chars: 200 };
+        let tail = Tail {
+            rows: 20,
+            budget: Some(1_000_000),
+            window: 1_000_000,
+            input_budget: 1_000_000,
+            min_chars: 200,
+        };
         assert_eq!(boundary(&[10, 10, 10], tail, &policy), 0);
         assert_eq!(boundary(&[], tail, &policy), 0);
     }

@@ -26,7 +26,8 @@ static SECRETS: LazyLock<Vec<(Regex, &'static str)>> = LazyLock::new(|| {
 });
 static THINKING: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"(?is)<(think|thinking|reasoning)>.*?</(?:think|thinking|reasoning)>\s*"));
-static MEDIA: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?m)^\s*MEDIA:\S+|data:[a-z]+/[a-z0-9.+\-]+;base64,\S+"));
+static MEDIA: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(?m)^\s*MEDIA:\S+|data:[a-z]+/[a-z0-9.+\-]+;base64,\S+"));
 
 /// The text without anything that looks like a credential.
 pub fn secrets(text: &str) -> String {

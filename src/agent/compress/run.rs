@@ -175,7 +175,12 @@ impl Compressor {
 
     /// Budget of the tail.
     pub fn tail_budget(&self) -> u64 {
-        threshold::tail_budget(self.model.window, self.threshold().tokens, self.policy.tail_mode, &self.policy)
+        threshold::tail_budget(
+            self.model.window,
+            self.threshold().tokens,
+            self.policy.tail_mode,
+            &self.policy,
+        )
     }
 
     /// Whether a compaction is due and may run at this size; may start or end the breaker's window.
@@ -206,8 +211,7 @@ impl Compressor {
     /// Another model answers from now on.
     pub fn switch_model(&mut self, model: ModelFacts) {
         let old = &self.model;
-        let identity =
-            (&old.name, &old.provider, &old.route) != (&model.name, &model.provider, &model.route);
+        let identity = (&old.name, &old.provider, &old.route) != (&model.name, &model.provider, &model.route);
         self.model = model;
         self.state.model_switched(identity);
     }
@@ -372,7 +376,8 @@ impl Compressor {
                 continue;
             }
             let tool = list[index].name.clone().unwrap_or_else(|| "tool".to_owned());
-            let stub = format!("[archived tool result: {tool}, {size} chars) find it again with session_search]");
+            let stub =
+                format!("[archived tool result: {tool}, {size} chars) find it again with session_search]");
             list[index].content = crate::wire::Content::from(stub);
             list[index].extra.remove("api_content");
             stubbed += 1;
@@ -385,7 +390,9 @@ impl Compressor {
         let found: Vec<usize> = list
             .iter()
             .enumerate()
-            .filter(|(index, row)| !(*index == 0 && row.role == crate::wire::Role::System) && handoff::is_handoff(row))
+            .filter(|(index, row)| {
+                !(*index == 0 && row.role == crate::wire::Role::System) && handoff::is_handoff(row)
+            })
             .map(|(index, _)| index)
             .collect();
         let mut earlier_human = false;
@@ -394,7 +401,8 @@ impl Compressor {
             Some(newest) => {
                 earlier_human = handoff::had_human(&list[*newest]);
                 if self.state.previous_summary.is_none() {
-                    let bodies: Vec<String> = found.iter().map(|index| handoff::body(&list[*index])).collect();
+                    let bodies: Vec<String> =
+                        found.iter().map(|index| handoff::body(&list[*index])).collect();
                     self.state.previous_summary = Some(bodies.join("\n\n"));
                 }
             }
@@ -528,7 +536,10 @@ fn checked(reply: Result<String, SummaryFailure>, has_human: bool) -> Result<Str
         return Err(SummaryFailure::new(FailureKind::Empty, "the reply is empty or a refusal"));
     }
     if !has_human && snapshot::invents_user(text) {
-        return Err(SummaryFailure::new(FailureKind::Other, "the summary speaks of a user although none spoke"));
+        return Err(SummaryFailure::new(
+            FailureKind::Other,
+            "the summary speaks of a user although none spoke",
+        ));
     }
     Ok(text.to_owned())
 }

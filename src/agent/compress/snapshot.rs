@@ -109,7 +109,8 @@ pub fn identifiers(rows: &[Row]) -> String {
     let mut out = String::new();
     let mut room = IDENTIFIERS_CHARS;
     for row in rows {
-        let texts = std::iter::once(row.content.flat()).chain(row.call_list().iter().map(|call| call.arguments.clone()));
+        let texts = std::iter::once(row.content.flat())
+            .chain(row.call_list().iter().map(|call| call.arguments.clone()));
         for text in texts {
             let text = redact::secrets(&text);
             for found in IDENTIFIER.find_iter(&text) {

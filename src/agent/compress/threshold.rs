@@ -95,6 +95,9 @@ pub fn summary_budget(window: u64, stretch: u64, policy: &Compress) -> u64 {
 ///
 /// Keys are parts of model names; `provider:part` holds for one provider and wins over a bare key of equal length.
 pub fn model_ratio(model: &str, provider: &str, table: &[(String, f64)], default: f64) -> f64 {
+    if model.is_empty() {
+        return default;
+    }
     let provider = provider.trim().to_lowercase();
     table
         .iter()
@@ -136,12 +139,8 @@ mod tests {
 
     #[test]
     fn knobs_can_take_every_floor_away() {
-        let policy = Compress {
-            threshold_floor: 0,
-            small_window: 0,
-            threshold_tokens: None,
-            ..Compress::default()
-        };
+        let policy =
+            Compress { threshold_floor: 0, small_window: 0, threshold_tokens: None, ..Compress::default() };
         assert_eq!(threshold(1_200, 0.5, None, None, &policy).tokens, 600);
     }
 
@@ -158,7 +157,8 @@ mod tests {
 
     #[test]
     fn the_longest_matching_part_of_a_model_name_decides() {
-        let table = model_table(&["glm = 0.4".to_owned(), "zai:glm-5 = 0.3".to_owned(), "nonsense".to_owned()]);
+        let table =
+            model_table(&["glm = 0.4".to_owned(), "zai:glm-5 = 0.3".to_owned(), "nonsense".to_owned()]);
         assert!((model_ratio("glm-5.2", " ZAI ", &table, 0.5) - 0.3).abs() < f64::EPSILON);
         assert!((model_ratio("glm-5.2", "other", &table, 0.5) - 0.4).abs() < f64::EPSILON);
     }

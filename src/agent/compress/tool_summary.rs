@@ -111,8 +111,7 @@ fn object_of(text: &str) -> Map<String, Value> {
 ///
 /// `arguments` is what the model wrote, usually JSON; `content` the result.
 pub fn summarize(tool: &str, arguments: &str, content: &str) -> ToolLine {
-    let call =
-        Call { tool, arguments: object_of(arguments), payload: object_of(content), content };
+    let call = Call { tool, arguments: object_of(arguments), payload: object_of(content), content };
     let line = if let Some(line) = refusal(&call) { line } else { described(&call) };
     ToolLine { text: one_line(&line.text), ..line }
 }
@@ -141,7 +140,11 @@ fn refusal(call: &Call<'_>) -> Option<ToolLine> {
         ""
     };
     let text = format!("[{}]{target} was refused and did not run{why}", cut(call.tool, 60));
-    Some(ToolLine { text: cut(&text, 199), outcome: CallOutcome::Refused { no_consent }, skill_marker: false })
+    Some(ToolLine {
+        text: cut(&text, 199),
+        outcome: CallOutcome::Refused { no_consent },
+        skill_marker: false,
+    })
 }
 
 /// The reason of a failure, on one line, or `None` when the payload reports none.
@@ -261,9 +264,9 @@ fn urls(call: &Call<'_>) -> String {
     let Some(urls) = call.arguments.get("urls") else { return call.text("url", "?") };
     match urls {
         Value::Array(urls) => {
-            let first = urls.first().map_or_else(|| "?".to_owned(), |url| {
-                url.get("url").map_or_else(|| plain(url), plain)
-            });
+            let first = urls
+                .first()
+                .map_or_else(|| "?".to_owned(), |url| url.get("url").map_or_else(|| plain(url), plain));
             if urls.len() > 1 { format!("{first} (+{} more)", urls.len() - 1) } else { first }
         }
         other => dotted(&one_line(&plain(other)), 80),

@@ -125,8 +125,7 @@ pub fn tail_cut(rows: &[Row], prices: &[u64], head: usize, limits: Limits, polic
     let available = n.saturating_sub(head + 1);
     let floor = index(policy.protect_last_n.min(policy.protect_last_cap).max(policy.tail_rows_min));
     let least = index(policy.tail_rows_min);
-    let min_tail =
-        if available > 1 { floor.min(least.max(available - 2)).min(available) } else { 0 };
+    let min_tail = if available > 1 { floor.min(least.max(available - 2)).min(available) } else { 0 };
     let walk_floor = if ceiling >= min_tail as u64 * 10 { 0 } else { min_tail };
 
     let (mut cut, taken) = walk(prices, head, ceiling, walk_floor, false);
@@ -211,11 +210,9 @@ fn keep_requests(rows: &[Row], head: usize, cut: usize, count: u64) -> usize {
     if count <= 1 {
         return cut;
     }
+    // With fewer requests than wanted the oldest of them counts.
     let requests = (head..rows.len()).rev().filter(|at| history::is_human(&rows[*at]));
-    match requests.take(index(count)).enumerate().last() {
-        Some((place, at)) if place + 1 == index(count) => cut.min(at).max(head + 1),
-        _ => cut,
-    }
+    requests.take(index(count)).last().map_or(cut, |at| cut.min(at).max(head + 1))
 }
 
 #[cfg(test)]

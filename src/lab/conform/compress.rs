@@ -197,14 +197,18 @@ fn model_switch(given: Given<'_>) -> Answer {
             let name = if given.flag("model_name_changes") { format!("m{place}") } else { "m0".to_owned() };
             compressor.switch_model(ModelFacts { name, window: *window, ..ModelFacts::default() });
         }
-        let mut step = json!({
-            "threshold_tokens": compressor.threshold().tokens,
-            "tail_budget": compressor.tail_budget(),
-        });
+        let mut step = json!({"threshold_tokens": compressor.threshold().tokens});
+        // A vector that sets no usage asks for fewer figures.
+        let sized = before.value("last_prompt_tokens").is_number();
+        if sized {
+            step["tail_budget"] = json!(compressor.tail_budget());
+        }
         if place > 0 {
             step["ineffective"] = json!(compressor.state.strikes);
             step["fallback_streak"] = json!(compressor.state.fallback_streak);
-            step["last_prompt_tokens"] = json!(compressor.state.last_prompt_tokens);
+            if sized {
+                step["last_prompt_tokens"] = json!(compressor.state.last_prompt_tokens);
+            }
         }
         steps.push(step);
     }
@@ -227,7 +231,8 @@ fn rows_of_roles(roles: &str) -> Vec<Row> {
             'a' => Row::assistant("a"),
             'A' => {
                 let results = roles[index + 1..].iter().take_while(|role| **role == 't').count();
-                let calls = (1..=results.max(1)).map(|next| ToolCall::new((index + next).to_string(), "t", "{}"));
+                let calls =
+                    (1..=results.max(1)).map(|next| ToolCall::new((index + next).to_string(), "t", "{}"));
                 Row::calls("", calls.collect())
             }
             't' => Row::result(index.to_string(), "t", "r"),
@@ -645,7 +650,10 @@ fn shown(row: &Row, input: &[Row]) -> Value {
         object.insert("generation".to_owned(), json!(generation(&row.content.flat())));
     } else if row.is_tool() {
         let before = from.as_u64().and_then(|at| usize::try_from(at).ok()).and_then(|at| input.get(at));
-        object.insert("shortened".to_owned(), json!(before.is_some_and(|before| before.content != row.content)));
+        object.insert(
+            "shortened".to_owned(),
+            json!(before.is_some_and(|before| before.content != row.content)),
+        );
     }
     Value::Object(object)
 }

@@ -52,7 +52,7 @@ knobs! {
         /// What sizes are measured in.
         unit: SizeUnit = SizeUnit::Tokens, "choice", "hermes-lab", "-";
         /// Share of the input budget at which a compaction is due.
-        threshold: f64 = 0.5, [0, 1], "ratio", "Hermes hermes_cli/config_defaults.py:577", "L4";
+        threshold: f64 = 0.5, [0, 1_000], "ratio", "Hermes hermes_cli/config_defaults.py:577", "L4";
         /// Absolute cap of the threshold.
         threshold_tokens: Option<u64> = Some(256_000), [1, 1_000_000_000_000_i64], "tokens", "Hermes hermes_cli/config_defaults.py:593", "L4";
         /// Smallest threshold, as far as the output room allows; 0 for none.
