@@ -5,3 +5,4 @@
 
 pub mod transcript;
 pub mod turn;
+pub mod compress;

@@ -5,17 +5,29 @@ use serde_json::Value;
 /// The first place where `got` does not answer what `expect` names, or `None` when it all agrees.
 ///
 /// At the top level `got` may hold more than `expect`; below it both must be equal. Numbers are compared by value,
-/// so 3 equals 3.0.
+/// so 3 equals 3.0. At the top level `shows` and `hides` list fragments that the answer's `line` must or must not
+/// contain, for texts whose exact words are free.
 pub fn first_difference(expect: &Value, got: &Value) -> Option<String> {
     match (expect, got) {
         (Value::Object(expect), Value::Object(got)) => {
             expect.iter().find_map(|(key, value)| match got.get(key) {
+                None if key == "shows" || key == "hides" => fragments(key, value, got.get("line")),
                 Some(found) => difference(value, found, key),
                 None => Some(format!("{key}: expected {}, found nothing", short(value))),
             })
         }
         _ => difference(expect, got, "answer"),
     }
+}
+
+fn fragments(key: &str, wanted: &Value, line: Option<&Value>) -> Option<String> {
+    let line = line.and_then(Value::as_str).unwrap_or("");
+    wanted
+        .as_array()?
+        .iter()
+        .filter_map(Value::as_str)
+        .find(|fragment| line.contains(*fragment) != (key == "shows"))
+        .map(|fragment| format!("{key}: `{fragment}` in {}", short(&Value::from(line))))
 }
 
 fn difference(expect: &Value, got: &Value, at: &str) -> Option<String> {

@@ -1,0 +1,338 @@
+//! What a compaction carries over besides the rows: the todo list, the human intent, the last visible answer; and the
+//! guard against a candidate that grew.
+//!
+//! Runs between the compaction and its storing (Hermes agent/conversation_compression.py:4089). Never asks a model.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use crate::agent::compress::estimate::{Sizer, chars};
+use crate::agent::compress::{assemble, handoff, history, prune, tool_summary};
+use crate::policy::Compress;
+use crate::wire::{Content, Role, Row};
+
+/// One item of the todo list.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Todo {
+    /// Its id.
+    pub id: String,
+    /// What is to be done.
+    pub content: String,
+    /// `pending`, `in_progress`, `completed`, `cancelled`.
+    pub status: String,
+    /// Id of the item it belongs to.
+    pub parent: Option<String>,
+}
+
+/// One carried line of the todo list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TodoLine {
+    /// Id of the item.
+    pub id: String,
+    /// Depth below a carried root.
+    pub depth: usize,
+    /// Its status as a mark.
+    pub mark: &'static str,
+    /// What is to be done.
+    pub content: String,
+}
+
+/// First line of a carried todo list.
+const TODO_HEADER: &str = "[Todo list, carried over the compaction]";
+/// Skills that are named at most.
+const SKILLS_MAX: usize = 20;
+
+fn is_active(status: &str) -> bool {
+    matches!(status, "pending" | "in_progress")
+}
+
+fn mark(status: &str) -> &'static str {
+    match status {
+        "in_progress" => "[>]",
+        "completed" => "[x]",
+        "cancelled" => "[~]",
+        _ => "[ ]",
+    }
+}
+
+/// The items worth carrying: what is open, and finished parents of what is open (Hermes tools/todo_tool.py:102).
+pub fn todo_lines(items: &[Todo]) -> Vec<TodoLine> {
+    let by_id: BTreeMap<&str, &Todo> = items.iter().map(|item| (item.id.as_str(), item)).collect();
+    let parent = |item: &Todo| item.parent.as_deref().and_then(|id| by_id.get(id).copied());
+    let mut carried: BTreeSet<&str> = BTreeSet::new();
+    for item in items.iter().filter(|item| is_active(&item.status)) {
+        let mut at = Some(item);
+        while let Some(item) = at {
+            // Stops at what was reached before, so a ring of parents ends as well.
+            if !carried.insert(item.id.as_str()) {
+                break;
+            }
+            at = parent(item);
+        }
+    }
+    let mut lines = Vec::new();
+    let mut children: BTreeMap<&str, Vec<&Todo>> = BTreeMap::new();
+    let mut roots = Vec::new();
+    for item in items.iter().filter(|item| carried.contains(item.id.as_str())) {
+        match parent(item).filter(|parent| parent.id != item.id && carried.contains(parent.id.as_str())) {
+            Some(parent) => children.entry(parent.id.as_str()).or_default().push(item),
+            None => roots.push(item),
+        }
+    }
+    let mut seen = BTreeSet::new();
+    let mut open: Vec<(&Todo, usize)> = roots.into_iter().rev().map(|item| (item, 0)).collect();
+    while let Some((item, depth)) = open.pop() {
+        if !seen.insert(item.id.as_str()) {
+            continue;
+        }
+        lines.push(TodoLine {
+            id: item.id.clone(),
+            depth,
+            mark: mark(&item.status),
+            content: item.content.clone(),
+        });
+        let below = children.get(item.id.as_str()).into_iter().flatten().rev();
+        open.extend(below.map(|child| (*child, depth + 1)));
+    }
+    lines
+}
+
+/// The text of a carried list; `None` when nothing is open and no skill was dropped.
+pub fn todo_text(items: &[Todo], skills: &[String]) -> Option<String> {
+    let lines = todo_lines(items);
+    if lines.is_empty() && skills.is_empty() {
+        return None;
+    }
+    let mut text = String::from(TODO_HEADER);
+    for line in lines {
+        let _ = write!(text, "\n{}- {} {}. {}", "  ".repeat(line.depth), line.mark, line.id, line.content);
+    }
+    for name in skills.iter().collect::<BTreeSet<_>>().into_iter().take(SKILLS_MAX) {
+        let _ = write!(
+            text,
+            "\n- reload skill `{name}` with skill_view before using it ({})",
+            tool_summary::SKILL_MARKER
+        );
+    }
+    Some(text)
+}
+
+/// Puts the todo list at the end: behind the last row if a person wrote it, else as a row of its own.
+pub fn carry_todo(rows: &mut Vec<Row>, items: &[Todo], skills: &[String]) -> bool {
+    rows.retain(|row| !row.flag(history::TODO_FLAG));
+    for row in rows.iter_mut().filter(|row| row.is_user()) {
+        if let Some(text) = row.content.text()
+            && let Some((before, _)) = text.split_once(&format!("\n\n{TODO_HEADER}"))
+        {
+            row.content = Content::from(before);
+            row.extra.remove("api_content");
+        }
+    }
+    let Some(text) = todo_text(items, skills) else { return false };
+    match rows.last_mut().filter(|row| history::is_human(row)) {
+        Some(row) => {
+            row.content = handoff::append_after_end(&row.content, &text);
+            row.extra.remove("api_content");
+        }
+        None => rows.push(Row::user(text).with(history::TODO_FLAG, true)),
+    }
+    true
+}
+
+/// How the human intent got into a candidate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Anchor {
+    /// A real request was there.
+    Present,
+    /// The newest request was put in at this index.
+    Inserted(usize),
+    /// It was merged into the last row.
+    Merged,
+    /// Nobody had asked anything; a neutral row was put in at this index.
+    Placeholder(usize),
+    /// As before, merged into the last row.
+    PlaceholderMerged,
+}
+
+/// Said when no human row is left anywhere.
+const CONTINUE: &str = "[Continue] Go on with the work described in the summary.";
+
+/// Makes sure that a candidate holds a human request (Hermes agent/conversation_compression.py:2415).
+pub fn anchor_human(rows: &mut Vec<Row>, original: &[Row]) -> Anchor {
+    let live =
+        |row: &Row| history::is_human(row) || handoff::unwrap(row).is_some_and(|row| history::is_human(&row));
+    if rows.iter().any(live) {
+        return Anchor::Present;
+    }
+    let request = history::last_human(original, 0).map(|index| original[index].clone());
+    let real = request.is_some();
+    let mut row = request.unwrap_or_else(|| Row::user(CONTINUE));
+    for key in ["timestamp", "api_content", "_db_persisted"] {
+        row.extra.remove(key);
+    }
+    if real {
+        let first = rows.iter().position(|row| matches!(row.role, Role::User | Role::Assistant));
+        if let Some(at) = first.filter(|at| rows[*at].is_assistant()) {
+            rows.insert(at, row);
+            return Anchor::Inserted(at);
+        }
+    }
+    let merges = rows.last().is_some_and(|last| {
+        last.is_user() && !handoff::has_handoff_text(last) && !last.flag(handoff::SUMMARY_FLAG)
+    });
+    if merges && let Some(last) = rows.last_mut() {
+        last.content = handoff::append_after_end(&last.content, &row.content.flat());
+        last.extra.remove("api_content");
+        last.extra.remove(history::TODO_FLAG);
+        return if real { Anchor::Merged } else { Anchor::PlaceholderMerged };
+    }
+    rows.push(row);
+    let at = rows.len() - 1;
+    if real { Anchor::Inserted(at) } else { Anchor::Placeholder(at) }
+}
+
+/// Puts the last visible answer of the model back when a compaction lost it.
+pub fn keep_answer(rows: &mut Vec<Row>, original: &[Row]) -> bool {
+    let Some(at) = history::last_assistant(original, 0).filter(|at| history::has_text(&original[*at])) else {
+        return false;
+    };
+    let answer = &original[at];
+    let there = rows.iter().any(|row| row.is_assistant() && row.content == answer.content)
+        || rows
+            .iter()
+            .any(|row| handoff::is_handoff(row) && row.content.flat().contains(&answer.content.flat()));
+    // Only an answer that ended the history is visible to a person as the last word.
+    if there || at + 1 != original.len() || answer.has_calls() {
+        return false;
+    }
+    rows.push(answer.clone());
+    true
+}
+
+/// Why a candidate was not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// Nothing is left.
+    #[error("the compaction left nothing")]
+    Empty,
+    /// Nothing changed.
+    #[error("the compaction changed nothing")]
+    Unchanged,
+    /// It would have made the transcript larger.
+    #[error("the compaction would have grown the transcript from {before} to {after}")]
+    Grew {
+        /// Size before.
+        before: u64,
+        /// Size of the candidate after shrinking.
+        after: u64,
+    },
+}
+
+/// What a candidate became on the way to the store.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Candidate {
+    /// The rows to store.
+    pub rows: Vec<Row>,
+    /// How the human intent got in.
+    pub anchor: Anchor,
+    /// A todo list was carried over.
+    pub todo: bool,
+    /// Size before.
+    pub before: u64,
+    /// Size of the candidate.
+    pub after: u64,
+}
+
+/// Finishes a candidate: answer, todo list, human intent, growth guard.
+///
+/// # Errors
+/// [`Refusal`]; the caller keeps its history, and a grown candidate is a strike.
+pub fn finish(
+    original: &[Row],
+    mut rows: Vec<Row>,
+    todos: &[Todo],
+    skills: &[String],
+    policy: &Compress,
+) -> Result<Candidate, Refusal> {
+    if rows.is_empty() {
+        return Err(Refusal::Empty);
+    }
+    if rows == original {
+        return Err(Refusal::Unchanged);
+    }
+    keep_answer(&mut rows, original);
+    let todo = carry_todo(&mut rows, todos, skills);
+    let anchor = anchor_human(&mut rows, original);
+    let sizer = Sizer::new(policy);
+    let before = sizer.list(original);
+    let mut after = sizer.list(&rows);
+    if policy.growth_guard && after > before {
+        shrink(&mut rows, policy);
+        after = sizer.list(&rows);
+        if after > before {
+            return Err(Refusal::Grew { before, after });
+        }
+    }
+    assemble::drop_marks(&mut rows);
+    Ok(Candidate { rows, anchor, todo, before, after })
+}
+
+/// Longest summary after a mechanical shrink.
+const SHRUNK_SUMMARY: usize = 8_000;
+
+/// Shrinks without a model: older results, the summary, the todo row (Hermes agent/conversation_compression.py:3174).
+fn shrink(rows: &mut Vec<Row>, policy: &Compress) {
+    let newest = rows.iter().rposition(Row::is_tool);
+    for (index, row) in rows.iter_mut().enumerate() {
+        let long = row.content.text().is_some_and(|text| chars(text) > policy.prune_min_chars);
+        if row.is_tool() && newest != Some(index) && long {
+            row.content = Content::from(prune::CLEARED);
+        }
+        if handoff::is_handoff(row) && handoff::unwrap(row).is_none() {
+            let body = handoff::body(row);
+            if chars(&body) > SHRUNK_SUMMARY as u64 {
+                let body: String = body.chars().take(SHRUNK_SUMMARY).collect();
+                row.content = Content::from(handoff::standalone_text(&body));
+            }
+        }
+    }
+    rows.retain(|row| !row.flag(history::TODO_FLAG));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn todo(id: &str, status: &str, parent: Option<&str>) -> Todo {
+        Todo {
+            id: id.to_owned(),
+            content: "task".to_owned(),
+            status: status.to_owned(),
+            parent: parent.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn a_ring_of_parents_ends() {
+        let items = [todo("1", "pending", Some("2")), todo("2", "pending", Some("1"))];
+        assert!(todo_lines(&items).len() <= 2);
+    }
+
+    #[test]
+    fn a_second_carry_replaces_the_first() {
+        let mut rows = vec![Row::user("ask")];
+        let items = [todo("1", "pending", None)];
+        carry_todo(&mut rows, &items, &[]);
+        let once = rows.clone();
+        carry_todo(&mut rows, &items, &[]);
+        assert_eq!(rows, once);
+    }
+
+    #[test]
+    fn a_candidate_that_grew_is_refused() {
+        let original = [Row::user("a"), Row::assistant("b")];
+        let grown = vec![Row::user("a".repeat(1_000)), Row::assistant("b")];
+        let refusal = finish(&original, grown, &[], &[], &Compress::default()).unwrap_err();
+        assert!(matches!(refusal, Refusal::Grew { .. }));
+    }
+}
