@@ -73,8 +73,10 @@ impl Fixtures {
 pub type Replay = fn(&str, &Value, &Fixtures) -> Result<Value, ReplayError>;
 
 /// A family of mechanisms, the vectors' file stem, and its adapter.
-pub const FAMILIES: &[(&str, Replay)] = &[("loop", turn::replay)];
-pub const FAMILIES: &[(&str, Replay)] = &[("compress", compress::replay)];
+pub const FAMILIES: &[(&str, Replay)] = &[
+    ("compress", compress::replay),
+    ("loop", turn::replay),
+];
 
 /// The outcome of one vector.
 #[derive(Debug, Clone, PartialEq)]
