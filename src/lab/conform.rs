@@ -8,6 +8,7 @@
 
 mod compare;
 mod text;
+mod threats;
 
 pub use compare::first_difference;
 pub use text::expand;
@@ -71,7 +72,7 @@ impl Fixtures {
 pub type Replay = fn(&str, &Value, &Fixtures) -> Result<Value, ReplayError>;
 
 /// A family of mechanisms, the vectors' file stem, and its adapter.
-pub const FAMILIES: &[(&str, Replay)] = &[];
+pub const FAMILIES: &[(&str, Replay)] = &[("threats", threats::replay)];
 
 /// The outcome of one vector.
 #[derive(Debug, Clone, PartialEq)]
