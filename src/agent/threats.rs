@@ -141,7 +141,9 @@ impl Scanner {
         let mut before = None;
         let mut characters = text.chars().peekable();
         while let Some(character) = characters.next() {
-            if is_invisible(character) && !(self.hardened && joins(before, character, characters.peek().copied())) {
+            if is_invisible(character)
+                && !(self.hardened && joins(before, character, characters.peek().copied()))
+            {
                 found.insert(character);
             }
             before = Some(character);
@@ -152,7 +154,8 @@ impl Scanner {
 
 /// Differs: a joiner between two characters outside Latin is spelling (emoji families, Persian, Indic scripts).
 fn joins(before: Option<char>, character: char, after: Option<char>) -> bool {
-    let foreign = |c: Option<char>| c.is_some_and(|c| u32::from(c) > 0x24F && !is_invisible(c) && !c.is_whitespace());
+    let foreign =
+        |c: Option<char>| c.is_some_and(|c| u32::from(c) > 0x24F && !is_invisible(c) && !c.is_whitespace());
     matches!(character, '\u{200C}' | '\u{200D}') && foreign(before) && foreign(after)
 }
 
@@ -169,7 +172,8 @@ mod tests {
         let raw = table::raw();
         assert_eq!(raw.len(), 36);
         for row in raw {
-            let seen = |text: &str| pinned().scan(text, Scope::Strict).iter().any(|finding| finding.id() == row.id);
+            let seen =
+                |text: &str| pinned().scan(text, Scope::Strict).iter().any(|finding| finding.id() == row.id);
             assert!(seen(&row._example), "{} misses its example", row.id);
             assert!(!seen(&row._near_miss), "{} hits its near miss", row.id);
         }

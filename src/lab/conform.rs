@@ -7,6 +7,7 @@
 //! A difference is either undeclared, which fails, or listed with its reason in `deliberate.toml`.
 
 mod compare;
+mod memory;
 mod text;
 mod threats;
 
@@ -72,7 +73,7 @@ impl Fixtures {
 pub type Replay = fn(&str, &Value, &Fixtures) -> Result<Value, ReplayError>;
 
 /// A family of mechanisms, the vectors' file stem, and its adapter.
-pub const FAMILIES: &[(&str, Replay)] = &[("threats", threats::replay)];
+pub const FAMILIES: &[(&str, Replay)] = &[("memory", memory::replay), ("threats", threats::replay)];
 
 /// The outcome of one vector.
 #[derive(Debug, Clone, PartialEq)]

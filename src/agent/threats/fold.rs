@@ -8,6 +8,8 @@
 use unicode_general_category::{GeneralCategory, get_general_category};
 use unicode_normalization::UnicodeNormalization as _;
 
+use crate::agent::text::is_word;
+
 /// Stands for a letter or number outside ASCII.
 pub(super) const WORD: u8 = 0xFF;
 /// Stands for any other character outside ASCII.
@@ -42,26 +44,6 @@ fn class(character: char) -> u8 {
     }
 }
 
-/// Letters of any script and numbers; marks and joiners are none.
-pub(super) fn is_word(character: char) -> bool {
-    use GeneralCategory::{
-        DecimalNumber, LetterNumber, LowercaseLetter, ModifierLetter, OtherLetter, OtherNumber, TitlecaseLetter,
-        UppercaseLetter,
-    };
-    character == '_'
-        || matches!(
-            get_general_category(character),
-            UppercaseLetter
-                | LowercaseLetter
-                | TitlecaseLetter
-                | ModifierLetter
-                | OtherLetter
-                | DecimalNumber
-                | LetterNumber
-                | OtherNumber
-        )
-}
-
 fn is_unseen(character: char) -> bool {
     matches!(
         get_general_category(character),
@@ -72,11 +54,49 @@ fn is_unseen(character: char) -> bool {
 /// The Latin letter or ASCII sign that a character of another script is drawn like.
 fn look_alike(character: char) -> char {
     const PAIRS: &[(char, char)] = &[
-        ('а', 'a'), ('с', 'c'), ('ԁ', 'd'), ('е', 'e'), ('һ', 'h'), ('і', 'i'), ('ј', 'j'), ('ӏ', 'l'), ('о', 'o'),
-        ('р', 'p'), ('ԛ', 'q'), ('ѕ', 's'), ('ԝ', 'w'), ('х', 'x'), ('у', 'y'), ('А', 'a'), ('В', 'b'), ('С', 'c'),
-        ('Е', 'e'), ('Н', 'h'), ('І', 'i'), ('К', 'k'), ('М', 'm'), ('О', 'o'), ('Р', 'p'), ('Ѕ', 's'), ('Т', 't'),
-        ('Х', 'x'), ('У', 'y'), ('α', 'a'), ('ο', 'o'), ('ρ', 'p'), ('υ', 'u'), ('ι', 'i'), ('ν', 'v'), ('κ', 'k'),
-        ('’', '\''), ('‘', '\''), ('ʼ', '\''), ('“', '"'), ('”', '"'), ('‐', '-'), ('‑', '-'),
+        ('а', 'a'),
+        ('с', 'c'),
+        ('ԁ', 'd'),
+        ('е', 'e'),
+        ('һ', 'h'),
+        ('і', 'i'),
+        ('ј', 'j'),
+        ('ӏ', 'l'),
+        ('о', 'o'),
+        ('р', 'p'),
+        ('ԛ', 'q'),
+        ('ѕ', 's'),
+        ('ԝ', 'w'),
+        ('х', 'x'),
+        ('у', 'y'),
+        ('А', 'a'),
+        ('В', 'b'),
+        ('С', 'c'),
+        ('Е', 'e'),
+        ('Н', 'h'),
+        ('І', 'i'),
+        ('К', 'k'),
+        ('М', 'm'),
+        ('О', 'o'),
+        ('Р', 'p'),
+        ('Ѕ', 's'),
+        ('Т', 't'),
+        ('Х', 'x'),
+        ('У', 'y'),
+        ('α', 'a'),
+        ('ο', 'o'),
+        ('ρ', 'p'),
+        ('υ', 'u'),
+        ('ι', 'i'),
+        ('ν', 'v'),
+        ('κ', 'k'),
+        ('’', '\''),
+        ('‘', '\''),
+        ('ʼ', '\''),
+        ('“', '"'),
+        ('”', '"'),
+        ('‐', '-'),
+        ('‑', '-'),
     ];
     PAIRS.iter().find(|(from, _)| *from == character).map_or(character, |(_, to)| *to)
 }

@@ -91,7 +91,8 @@ fn compile_row(mut raw: RawPattern, older: bool, hardened: bool) -> Row {
             .build()
             .expect("the embedded patterns compile, a test builds them")
     };
-    let unless = if raw.unless.is_empty() { None } else { Some(build(&format!("^(?:{})", raw.unless), false)) };
+    let unless =
+        if raw.unless.is_empty() { None } else { Some(build(&format!("^(?:{})", raw.unless), false)) };
     Row {
         scope: Scope::parse(&raw.scope).expect("the embedded table names known scopes, a test reads it"),
         id: raw.id,

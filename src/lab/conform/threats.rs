@@ -21,7 +21,9 @@ pub fn replay(function: &str, given: &Value, _: &Fixtures) -> Result<Value, Repl
             .map_or_else(|_| json!({"error": "unknown_scope"}), |findings| answer(&findings))),
         "scopes" => {
             let scan = |scope| text("text").map(|text| answer(&scanner.scan(text, scope)));
-            Ok(json!({"all": scan(Scope::All)?, "context": scan(Scope::Context)?, "strict": scan(Scope::Strict)?}))
+            Ok(
+                json!({"all": scan(Scope::All)?, "context": scan(Scope::Context)?, "strict": scan(Scope::Strict)?}),
+            )
         }
         "scope_name" => {
             let error = scanner.scan_named(text("text")?, text("scope")?).err().map(|_| "unknown_scope");
