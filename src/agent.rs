@@ -6,3 +6,6 @@
 pub mod compress;
 pub mod transcript;
 pub mod turn;
+pub mod memory;
+pub mod text;
+pub mod threats;

@@ -10,6 +10,9 @@ mod compare;
 mod compress;
 mod text;
 mod turn;
+mod memory;
+mod text;
+mod threats;
 
 pub use compare::first_difference;
 pub use text::expand;
@@ -77,6 +80,7 @@ pub const FAMILIES: &[(&str, Replay)] = &[
     ("compress", compress::replay),
     ("loop", turn::replay),
 ];
+pub const FAMILIES: &[(&str, Replay)] = &[("memory", memory::replay), ("threats", threats::replay)];
 
 /// The outcome of one vector.
 #[derive(Debug, Clone, PartialEq)]

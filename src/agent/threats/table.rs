@@ -1,0 +1,234 @@
+//! The compiled pattern table: rows of parts joined by bounded gaps, searched in time linear in the text.
+//!
+//! A long gap written as a repetition would cost the engine as many states as characters. Here the parts are
+//! searched one by one and the gaps are checked by arithmetic. Called by the scanner only.
+
+use regex::bytes::{Regex, RegexBuilder};
+use serde::Deserialize;
+
+use super::Scope;
+
+const SOURCE: &str = include_str!("patterns.toml");
+
+/// One row as written in the file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawPattern {
+    pub id: String,
+    #[serde(rename = "category")]
+    pub _category: String,
+    pub scope: String,
+    pub parts: Vec<String>,
+    #[serde(default)]
+    pub gaps: Vec<usize>,
+    #[serde(default)]
+    pub stop: Stop,
+    #[serde(default)]
+    pub unless: String,
+    #[serde(rename = "example")]
+    pub _example: String,
+    #[serde(rename = "near_miss")]
+    pub _near_miss: String,
+    pub older: Option<Change>,
+    pub hardened: Option<Change>,
+}
+
+/// What another revision or mode has instead.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Change {
+    parts: Option<Vec<String>>,
+    gaps: Option<Vec<usize>>,
+    unless: Option<String>,
+}
+
+/// The character that no gap may cross.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Stop {
+    #[default]
+    Newline,
+    GreaterThan,
+}
+
+#[derive(Debug, Deserialize)]
+struct RawTable {
+    pattern: Vec<RawPattern>,
+}
+
+/// A row ready to search.
+#[derive(Debug)]
+pub(super) struct Row {
+    pub id: String,
+    pub scope: Scope,
+    parts: Vec<Regex>,
+    gaps: Vec<usize>,
+    stop: Stop,
+    unless: Option<Regex>,
+}
+
+/// The rows as written.
+pub(super) fn raw() -> Vec<RawPattern> {
+    toml::from_str::<RawTable>(SOURCE).expect("the embedded table is valid, a test reads it").pattern
+}
+
+/// The rows of a revision and mode, compiled.
+pub(super) fn compile(older: bool, hardened: bool) -> Vec<Row> {
+    raw().into_iter().map(|row| compile_row(row, older, hardened)).collect()
+}
+
+fn compile_row(mut raw: RawPattern, older: bool, hardened: bool) -> Row {
+    let changes = [raw.older.take().filter(|_| older), raw.hardened.take().filter(|_| hardened)];
+    for change in changes.into_iter().flatten() {
+        raw.parts = change.parts.unwrap_or(raw.parts);
+        raw.gaps = change.gaps.unwrap_or(raw.gaps);
+        raw.unless = change.unless.unwrap_or(raw.unless);
+    }
+    let build = |pattern: &str, any_case: bool| {
+        RegexBuilder::new(&expand(pattern))
+            .unicode(false)
+            .case_insensitive(any_case)
+            .build()
+            .expect("the embedded patterns compile, a test builds them")
+    };
+    let unless =
+        if raw.unless.is_empty() { None } else { Some(build(&format!("^(?:{})", raw.unless), false)) };
+    Row {
+        scope: Scope::parse(&raw.scope).expect("the embedded table names known scopes, a test reads it"),
+        id: raw.id,
+        parts: raw.parts.iter().map(|part| build(part, true)).collect(),
+        gaps: raw.gaps,
+        stop: raw.stop,
+        unless,
+    }
+}
+
+/// Writes out the abbreviations of the table.
+fn expand(pattern: &str) -> String {
+    const WORD: &str = r"[0-9A-Za-z_\xFF]";
+    const NO_WORD: &str = r"[^0-9A-Za-z_\xFF]";
+    const SPACE: &str = r"[\s\x1c-\x1f]";
+    pattern
+        .replace("{F8}", "(?:{W}{S}){0,8}")
+        .replace("{S}", &format!("{SPACE}+"))
+        .replace("{s}", &format!("{SPACE}*"))
+        .replace("{W}", &format!("{WORD}+"))
+        .replace("{w}", &format!("{WORD}*"))
+        .replace("{LA}", "(?:^|[^A-Za-z])")
+        .replace("{RA}", "(?:$|[^A-Za-z])")
+        .replace("{L}", &format!("(?:^|{NO_WORD})"))
+        .replace("{R}", &format!("(?:$|{NO_WORD})"))
+}
+
+/// Where a part was found. White space at either side may be given up down to one character, hence the ranges.
+#[derive(Debug, Clone, Copy)]
+struct Span {
+    start: usize,
+    start_last: usize,
+    end_first: usize,
+    end: usize,
+}
+
+/// How many stop characters stand before each position.
+pub(super) struct Stops {
+    newlines: Vec<u32>,
+    greater: Vec<u32>,
+}
+
+impl Stops {
+    /// Counts both kinds once for all rows.
+    pub(super) fn of(text: &[u8]) -> Self {
+        Self { newlines: counts(text, b'\n'), greater: counts(text, b'>') }
+    }
+
+    fn none_between(&self, stop: Stop, from: usize, to: usize) -> bool {
+        let counts = if stop == Stop::Newline { &self.newlines } else { &self.greater };
+        counts.get(from) == counts.get(to)
+    }
+}
+
+fn counts(text: &[u8], wanted: u8) -> Vec<u32> {
+    let mut seen = 0;
+    let mut counts = Vec::with_capacity(text.len() + 1);
+    counts.push(0);
+    for byte in text {
+        seen += u32::from(*byte == wanted);
+        counts.push(seen);
+    }
+    counts
+}
+
+impl Row {
+    /// True when the row occurs anywhere in the folded text.
+    pub(super) fn matches(&self, text: &[u8], stops: &Stops) -> bool {
+        let Some((first, rest)) = self.parts.split_first() else { return false };
+        if rest.is_empty() {
+            return match &self.unless {
+                None => first.is_match(text),
+                Some(unless) => spans(first, text).iter().any(|span| !unless.is_match(&text[span.start..])),
+            };
+        }
+        let mut reached = spans(first, text);
+        for (part, gap) in rest.iter().zip(&self.gaps) {
+            if reached.is_empty() {
+                return false;
+            }
+            reached = self.step(&reached, &spans(part, text), *gap, stops);
+        }
+        !reached.is_empty()
+    }
+
+    /// The later spans that follow an earlier one closely enough. The nearest earlier one is the best for both the
+    /// distance and the stop characters, so one pass suffices.
+    fn step(&self, earlier: &[Span], later: &[Span], gap: usize, stops: &Stops) -> Vec<Span> {
+        let mut next = 0;
+        let mut kept = Vec::new();
+        for span in later {
+            while next < earlier.len() && earlier[next].end_first <= span.start_last {
+                next += 1;
+            }
+            let Some(before) = next.checked_sub(1).map(|at| earlier[at]) else { continue };
+            let start = span.start.max(before.end_first);
+            let touches = start <= before.end;
+            if touches || (start - before.end <= gap && stops.none_between(self.stop, before.end, start)) {
+                kept.push(*span);
+            }
+        }
+        kept
+    }
+}
+
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b'\t'..=b'\r' | 0x1C..=0x20)
+}
+
+/// Every place where a part is found. The search goes on where white space or an edge at the end of a find could
+/// open the next one.
+fn spans(part: &Regex, text: &[u8]) -> Vec<Span> {
+    let grouped = part.captures_len() > 1;
+    let mut found = Vec::new();
+    let mut from = 0;
+    while from <= text.len() {
+        let (whole_end, start, end) = if grouped {
+            let Some(groups) = part.captures_at(text, from) else { break };
+            let whole = groups.get_match();
+            let extent = groups.iter().skip(1).flatten().next().unwrap_or(whole);
+            (whole.end(), extent.start(), extent.end())
+        } else {
+            let Some(whole) = part.find_at(text, from) else { break };
+            (whole.end(), whole.start(), whole.end())
+        };
+        let lead = text[start..end].iter().take_while(|byte| is_space(**byte)).count();
+        let tail = text[start..end].iter().rev().take_while(|byte| is_space(**byte)).count();
+        let trimmed = end - tail;
+        found.push(Span {
+            start,
+            start_last: start + lead.saturating_sub(1),
+            end_first: if tail > 0 { trimmed + 1 } else { end },
+            end,
+        });
+        let resume = if tail > 0 && whole_end == end { trimmed } else { whole_end.saturating_sub(1) };
+        from = resume.max(start + 1);
+    }
+    found
+}
