@@ -4,8 +4,8 @@
 //! through `world`. Never: a question such as "is this break on?"; the knobs are all a mechanism knows.
 
 pub mod compress;
-pub mod transcript;
-pub mod turn;
 pub mod memory;
 pub mod text;
 pub mod threats;
+pub mod transcript;
+pub mod turn;

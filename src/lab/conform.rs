@@ -8,11 +8,10 @@
 
 mod compare;
 mod compress;
-mod text;
-mod turn;
 mod memory;
 mod text;
 mod threats;
+mod turn;
 
 pub use compare::first_difference;
 pub use text::expand;
@@ -79,8 +78,9 @@ pub type Replay = fn(&str, &Value, &Fixtures) -> Result<Value, ReplayError>;
 pub const FAMILIES: &[(&str, Replay)] = &[
     ("compress", compress::replay),
     ("loop", turn::replay),
+    ("memory", memory::replay),
+    ("threats", threats::replay),
 ];
-pub const FAMILIES: &[(&str, Replay)] = &[("memory", memory::replay), ("threats", threats::replay)];
 
 /// The outcome of one vector.
 #[derive(Debug, Clone, PartialEq)]
