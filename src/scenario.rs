@@ -8,7 +8,7 @@ mod load;
 mod reply;
 
 pub use acts::*;
-pub use load::{FORMAT, load};
+pub use load::{FORMAT, TOOLS, load};
 pub use reply::{CallSpec, ReplySpec};
 
 use crate::policy::Overlay;

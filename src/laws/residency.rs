@@ -4,7 +4,9 @@
 
 use crate::ledger::{Ledger, What};
 use crate::policy::Policy;
+use crate::wire::Level;
 
+use super::glance::glance;
 use super::{Bench, Check};
 
 pub(super) const CHECKS: &[Check] = &[
@@ -70,11 +72,18 @@ pub(super) fn judge(ledger: &Ledger, bench: &mut Bench) {
                 });
                 bench.subject("L2.catalogue-lines-short", event, wrong);
             }
-            What::ToolRan(ran) if &*ran.tool != "read_file" => {
-                let wrong = (ran.kept_chars > result_max + FRAME_CHARS).then(|| {
-                    (ran.call.to_string(), format!("{} characters stayed, {result_max} allowed", ran.kept_chars))
-                });
-                bench.subject("L2.results-bounded", event, wrong);
+            What::Request(request) => {
+                for segment in request.added.iter().filter(|segment| segment.level == Level::Messages) {
+                    let long = segment.text.len() as u64 > result_max
+                        && glance(&segment.text).is_some_and(|seen| !seen.answers.is_empty())
+                        && !segment.text.contains("\"name\":\"read_file\"")
+                        && segment.text.chars().count() as u64 > result_max + FRAME_CHARS;
+                    let wrong = long.then(|| {
+                        let chars = segment.text.chars().count();
+                        (format!("request {}", request.id), format!("{chars} characters, {result_max} allowed"))
+                    });
+                    bench.subject("L2.results-bounded", event, wrong);
+                }
             }
             What::Compaction(compaction) if compaction.committed => {
                 let wrong = (compaction.size_after >= compaction.size_before).then(|| {

@@ -334,8 +334,6 @@ bodies! {
         ok: bool,
         /// Length of the result in characters, before any cut.
         result_chars: u64,
-        /// Length of what stays of it in the conversation, in characters.
-        kept_chars: u64,
         /// True when the step may have taken effect though no answer came.
         outcome_unknown: bool,
     }

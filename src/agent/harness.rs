@@ -1,0 +1,246 @@
+//! The whole runtime: sessions, prompt, tools, learning, compaction, delegation, schedules, over one world.
+//!
+//! A [`Harness`] owns everything that a harness process owns, and records what happens in one ledger. It is driven
+//! by acts: open a session, let the user speak, let time pass, search, let the curator look. Who drives it (a
+//! scenario, an exploration, a live provider) is not its business.
+//!
+//! Never: a second path to a tool beside [`dispatch`], a row that is sent before it is stored, a change of a prompt
+//! that is not declared.
+
+mod compacting;
+mod cron_run;
+mod delegating;
+mod dispatch;
+mod host;
+mod learning;
+mod lifecycle;
+mod maintaining;
+mod prompting;
+mod run_tool;
+mod searching;
+mod session;
+
+use std::collections::BTreeMap;
+
+use crate::agent::compress::estimate;
+use crate::agent::memory::{MemoryStore, Target};
+use crate::agent::transcript::Measure;
+use crate::cache::PrefixCache;
+use crate::ledger::{Header, Ledger, MemoryState, Name, Recorder, TimePassed, What};
+use crate::model::{Model, ModelError};
+use crate::policy::{Policy, SizeUnit};
+use crate::store::{Store, StoreError};
+use crate::world::{Clock, Files, MemFiles, Millis, Streams, Terminal};
+
+pub use session::{Origin, Permits, Session};
+
+/// Why an act could not be carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum HarnessError {
+    /// The scenario's script does not fit.
+    #[error("{0}")]
+    Script(String),
+    /// There is no such session.
+    #[error("unknown session `{0}`")]
+    UnknownSession(String),
+    /// The store failed where no fault was scheduled.
+    #[error("the session store failed: {0}")]
+    Store(#[from] StoreError),
+    /// A file of the home could not be read or written.
+    #[error("the home failed: {0}")]
+    Files(#[from] crate::world::FileError),
+    /// The run was cut off at the ledger event that the scenario names.
+    #[error("the process was killed")]
+    Killed,
+}
+
+impl From<ModelError> for HarnessError {
+    fn from(error: ModelError) -> Self {
+        Self::Script(error.to_string())
+    }
+}
+
+/// What a harness is made of.
+pub struct Parts {
+    /// Knobs.
+    pub policy: Policy,
+    /// Virtual time.
+    pub clock: Clock,
+    /// Randomness.
+    pub streams: Streams,
+    /// The home: memories, skills, jobs.
+    pub home: Box<dyn Files>,
+    /// The session store.
+    pub store: Store,
+    /// The provider's cache.
+    pub cache: Box<dyn PrefixCache>,
+    /// The shell.
+    pub terminal: Terminal,
+    /// First line of the ledger.
+    pub header: Header,
+}
+
+/// A running harness.
+pub struct Harness<M> {
+    policy: Policy,
+    clock: Clock,
+    streams: Streams,
+    home: Box<dyn Files>,
+    workspace: MemFiles,
+    terminal: Terminal,
+    store: Store,
+    cache: Box<dyn PrefixCache>,
+    recorder: Recorder,
+    /// Who answers.
+    pub model: M,
+    sessions: BTreeMap<Name, Session>,
+    open: Option<Name>,
+    /// Names that come up again and again.
+    world: Name,
+    reviews: u64,
+    children: u64,
+    /// Order in which the tool server lists its tools.
+    tool_order_seed: u64,
+    killed_after: Option<usize>,
+    guard: crate::agent::guard::Guard,
+    cron: crate::agent::cron::Scheduler,
+}
+
+impl<M: Model> Harness<M> {
+    /// A harness over these parts; nothing has happened yet.
+    pub fn new(parts: Parts, model: M) -> Self {
+        let mut recorder = Recorder::new(parts.header);
+        recorder.set_now(parts.clock.now());
+        let guard = crate::agent::guard::Guard::new(&parts.policy.guard);
+        let cron = crate::agent::cron::Scheduler::new(&parts.policy.cron);
+        Self {
+            policy: parts.policy,
+            clock: parts.clock,
+            streams: parts.streams,
+            home: parts.home,
+            workspace: MemFiles::new(),
+            terminal: parts.terminal,
+            store: parts.store,
+            cache: parts.cache,
+            recorder,
+            model,
+            sessions: BTreeMap::new(),
+            open: None,
+            world: Name::from(""),
+            reviews: 0,
+            children: 0,
+            tool_order_seed: 0,
+            killed_after: None,
+            guard,
+            cron,
+        }
+    }
+
+    /// The knobs.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// The present instant.
+    pub fn now(&self) -> Millis {
+        self.clock.now()
+    }
+
+    /// The home.
+    pub fn home(&mut self) -> &mut dyn Files {
+        &mut *self.home
+    }
+
+    /// The workspace.
+    pub fn workspace(&mut self) -> &mut MemFiles {
+        &mut self.workspace
+    }
+
+    /// The session store.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// The ledger so far.
+    pub fn ledger(&self) -> &Ledger {
+        self.recorder.ledger()
+    }
+
+    /// The session that acts without a name go to.
+    pub fn open_session(&self) -> Option<&Name> {
+        self.open.as_ref()
+    }
+
+    /// How sizes are measured.
+    pub fn measure(&self) -> Measure {
+        match self.policy.compress.unit {
+            SizeUnit::Tokens => estimate::text_tokens,
+            SizeUnit::Characters => estimate::chars,
+        }
+    }
+
+    /// Lets time pass.
+    pub fn wait(&mut self, by: Millis) {
+        self.clock.advance(by);
+        self.recorder.set_now(self.clock.now());
+        let world = self.world.clone();
+        self.event(&world, What::TimePassed(TimePassed { by_ms: by }));
+    }
+
+    /// Kills the process after so many more ledger events.
+    pub fn kill_after(&mut self, events: usize) {
+        self.killed_after = Some(self.recorder.len() + events);
+    }
+
+    /// The tool server reconnects and lists its tools in another order.
+    pub fn reconnect_tools(&mut self) {
+        self.tool_order_seed += 1;
+        for session in self.sessions.values_mut() {
+            if self.policy.prompt.sort_tools {
+                continue;
+            }
+            session.rotate_tools();
+        }
+    }
+
+    fn event(&mut self, session: &Name, what: What) {
+        self.recorder.event(session, what);
+    }
+
+    fn is_killed(&self) -> bool {
+        self.killed_after.is_some_and(|at| self.recorder.len() >= at)
+    }
+
+    fn session(&self, name: &str) -> Result<&Session, HarnessError> {
+        self.sessions.get(name).ok_or_else(|| HarnessError::UnknownSession(name.to_owned()))
+    }
+
+    /// A fresh memory store over the home.
+    fn fresh_memory(&self) -> MemoryStore {
+        let mut memory = MemoryStore::new(&self.policy.memory, &self.policy.threats);
+        memory.load(&*self.home);
+        memory
+    }
+
+    /// Records what the memory files hold now.
+    pub fn record_memory(&mut self) {
+        let memory = self.fresh_memory();
+        let world = self.world.clone();
+        let caps = crate::policy::Memory::default();
+        for (target, chars_max) in [(Target::Memory, caps.chars_max), (Target::User, caps.user_chars_max)] {
+            let entries: Vec<Name> = memory.live(target).iter().map(|entry| Name::from(entry.as_str())).collect();
+            let state = MemoryState { target: target.word().into(), chars: memory.size(target), chars_max, entries };
+            self.event(&world, What::MemoryState(state));
+        }
+    }
+
+    /// Ends the run: the state of memory and store goes into the ledger, which is given back.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn finish(mut self) -> Result<Ledger, HarnessError> {
+        self.record_memory();
+        self.record_store()?;
+        Ok(self.recorder.finish())
+    }
+}

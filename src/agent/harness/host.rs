@@ -1,0 +1,210 @@
+//! The turn loop's surroundings: what a request looks like, who answers it, where rows go.
+
+use crate::agent::breakpoints;
+use crate::agent::transcript::Measure;
+use crate::agent::turn::{Agent, Host, StoreFault, ToolOutcome};
+use crate::cache::{Observed, Ttl};
+use crate::ledger::{Name, PromptView, RequestFacts, Response, Stored, ToolRefused, Usage, What};
+use crate::model::{Ask, Model, ModelError, Reply};
+use crate::wire::{Chain, Level, Row, Segment, ToolCall};
+
+use super::{Harness, Session};
+
+/// A session under way.
+pub(super) struct Run<'a, M> {
+    pub(super) harness: &'a mut Harness<M>,
+    pub(super) session: &'a mut Session,
+}
+
+impl<M: Model> Run<'_, M> {
+    pub(super) fn event(&mut self, what: What) {
+        let name = self.session.name.clone();
+        self.harness.event(&name, what);
+    }
+
+    /// Puts the prompt in front of the conversation and records the request.
+    fn send(&mut self, agent: &mut Agent, iteration: u64) -> (u64, Result<Usage, String>) {
+        let measure = self.harness.measure();
+        self.refresh_live_prompt();
+        agent.transcript.set_prefix(&self.session.table, &self.session.system, measure);
+        let marks = self.marks(agent);
+        let facts = RequestFacts {
+            turn: agent.turns,
+            iteration,
+            marks: marks.iter().map(|(at, ttl)| (*at as u64, Name::from(ttl.word()))).collect(),
+            planned: std::mem::replace(&mut self.session.planned, self.harness.world.clone()),
+        };
+        let transcript = &agent.transcript;
+        let view = PromptView {
+            chains: transcript.chains(),
+            prefix: transcript.prefix(),
+            messages: transcript.messages(),
+            size: transcript.size(),
+        };
+        let conversation = self.session.conversation();
+        let copied_from = self.session.copied_from.as_ref();
+        let id = self.harness.recorder.request(&conversation, copied_from, &view, facts);
+        let observed = Observed {
+            chains: transcript.chains(),
+            sizes: transcript.sizes(),
+            marks: &marks,
+            model: &self.harness.policy.prompt.model,
+        };
+        let outcome = self.harness.cache.observe(self.harness.clock.now(), &observed);
+        let usage = outcome.map_err(|refusal| refusal.to_string()).map(|outcome| Usage {
+            read: outcome.read,
+            write_5m: outcome.write_5m,
+            write_1h: outcome.write_1h,
+            uncached: outcome.uncached,
+            output: 0,
+        });
+        (id, usage)
+    }
+
+    /// Where this request carries cache markers, as positions of the whole prompt.
+    fn marks(&self, agent: &Agent) -> Vec<(usize, Ttl)> {
+        breakpoints::positions(
+            &agent.transcript,
+            self.session.static_prefix.as_deref(),
+            &self.harness.policy.breakpoints,
+        )
+    }
+
+    fn answered(&mut self, request: u64, reply: &Reply, mut usage: Usage) {
+        usage.output = reply.output_tokens.unwrap_or_else(|| {
+            let words = reply.text.as_deref().map_or(0, self.harness.measure());
+            words + reply.calls.iter().map(|call| self.harness.measure()(&call.arguments)).sum::<u64>()
+        });
+        let response = Response {
+            request,
+            text: reply.text.as_deref().unwrap_or_default().into(),
+            calls: reply.calls.iter().map(|call| (call.id.as_str().into(), call.name.as_str().into())).collect(),
+            finish: reply.finish.word().into(),
+            usage,
+            refused: self.harness.world.clone(),
+        };
+        self.event(What::Response(response));
+    }
+
+    fn failed(&mut self, request: u64, why: &str) {
+        let zero = Usage { read: 0, write_5m: 0, write_1h: 0, uncached: 0, output: 0 };
+        let response = Response {
+            request,
+            text: self.harness.world.clone(),
+            calls: Vec::new(),
+            finish: "error".into(),
+            usage: zero,
+            refused: why.into(),
+        };
+        self.event(What::Response(response));
+    }
+}
+
+impl<M: Model> Host for Run<'_, M> {
+    fn measure(&self) -> Measure {
+        self.harness.measure()
+    }
+
+    fn tools(&self) -> Vec<String> {
+        self.session.tools.clone()
+    }
+
+    fn cwd(&self) -> String {
+        "/workspace".to_owned()
+    }
+
+    fn before_request(&mut self, agent: &mut Agent) -> bool {
+        self.compact_before_request(agent)
+    }
+
+    fn ask(&mut self, agent: &mut Agent, iteration: u64) -> Result<Reply, ModelError> {
+        let (request, usage) = self.send(agent, iteration);
+        let usage = match usage {
+            Ok(usage) => usage,
+            Err(why) => {
+                self.failed(request, &why);
+                return Err(ModelError::Provider { kind: why, retry: false });
+            }
+        };
+        let ask = Ask {
+            lane: self.session.lane,
+            session: &self.session.name,
+            turn: agent.turns,
+            tools: &self.session.tools,
+            system: &self.session.system,
+            rows: agent.transcript.rows(),
+        };
+        match self.harness.model.reply(&ask) {
+            Ok(reply) => {
+                self.session.compressor.usage(usage.prompt());
+                self.answered(request, &reply, usage);
+                Ok(reply)
+            }
+            Err(error) => {
+                if let ModelError::Provider { kind, .. } = &error {
+                    let kind = kind.clone();
+                    self.failed(request, &kind);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn dispatch(&mut self, agent: &mut Agent, call: &ToolCall) -> ToolOutcome {
+        self.dispatch_call(agent, call)
+    }
+
+    fn refused(&mut self, _: &Agent, call: &ToolCall, by: &'static str, reason: &str) {
+        let refused = ToolRefused {
+            lane: self.session.lane,
+            call: call.id.as_str().into(),
+            tool: call.name.as_str().into(),
+            by: by.into(),
+            reason: reason.into(),
+        };
+        self.event(What::ToolRefused(refused));
+    }
+
+    fn store(&mut self, rows: &[Row]) -> Result<(), StoreFault> {
+        if !self.session.persisted || rows.is_empty() {
+            return Ok(());
+        }
+        let now = self.harness.clock.now();
+        let ids = self
+            .harness
+            .store
+            .append(&self.session.name, rows, now)
+            .map_err(|error| StoreFault(error.to_string()))?;
+        for (row, id) in rows.iter().zip(ids) {
+            let stored = Stored {
+                lane: self.session.lane,
+                row: u64::try_from(id).unwrap_or(0),
+                role: row.role.word().into(),
+                digest: digest_of(row),
+            };
+            self.event(What::Stored(stored));
+        }
+        Ok(())
+    }
+
+    fn spill(&mut self, name: &str, text: &str) -> Option<String> {
+        let path = format!("cache/spillover/{name}");
+        self.harness.home.write(&path, text.as_bytes()).ok()?;
+        let effect = crate::ledger::Effect {
+            lane: self.session.lane,
+            kind: "spilled".into(),
+            detail: path.as_str().into(),
+        };
+        self.event(What::Effect(effect));
+        Some(path)
+    }
+
+    fn window(&self) -> Option<i64> {
+        i64::try_from(self.session.compressor.model().window).ok()
+    }
+}
+
+/// Digest of one row alone, as it goes over the wire.
+pub(super) fn digest_of(row: &Row) -> Chain {
+    Chain::EMPTY.then(&Segment { level: Level::Messages, text: crate::agent::transcript::wire_text(row, false) })
+}

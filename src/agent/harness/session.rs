@@ -1,0 +1,192 @@
+//! One agent object: a conversation with everything that belongs to it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::agent::compress::{Compressor, ModelFacts, State};
+use crate::agent::memory::MemoryStore;
+use crate::agent::skills::Reads;
+use crate::agent::{tools, turn};
+use crate::ledger::{Conversation, Lane, Name};
+use crate::policy::{Policy, WhitelistScope};
+use crate::wire::Segment;
+
+/// On whose behalf a session writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// The user's own turn.
+    Foreground,
+    /// A background review.
+    Review,
+    /// A scheduled run.
+    Cron,
+    /// A delegated child.
+    Child,
+}
+
+impl Origin {
+    /// The word in the ledger.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Foreground => "foreground",
+            Self::Review => "review",
+            Self::Cron => "cron",
+            Self::Child => "child",
+        }
+    }
+}
+
+/// What a run may dispatch. Looked up where tools are dispatched, whatever the tool table shows.
+#[derive(Debug, Clone, Default)]
+pub struct Permits {
+    /// Only these tools, when there is a list.
+    whitelist: Option<BTreeSet<String>>,
+    /// The same list as a faulty harness keeps it: by the thread that set it.
+    by_thread: BTreeMap<&'static str, BTreeSet<String>>,
+    /// Never these tools.
+    denied: BTreeSet<String>,
+}
+
+/// The thread that a run was started on.
+const HOME_THREAD: &str = "run";
+/// The thread that single calls are handed to.
+const WORKER_THREAD: &str = "worker";
+
+impl Permits {
+    /// A run that may dispatch only these tools.
+    pub fn only(tools: impl IntoIterator<Item = String>, scope: WhitelistScope) -> Self {
+        let tools: BTreeSet<String> = tools.into_iter().collect();
+        match scope {
+            WhitelistScope::Run => Self { whitelist: Some(tools), ..Self::default() },
+            WhitelistScope::Thread => {
+                Self { by_thread: BTreeMap::from([(HOME_THREAD, tools)]), ..Self::default() }
+            }
+            WhitelistScope::Off => Self::default(),
+        }
+    }
+
+    /// A run that may dispatch everything but these tools.
+    pub fn without(tools: impl IntoIterator<Item = String>) -> Self {
+        Self { denied: tools.into_iter().collect(), ..Self::default() }
+    }
+
+    /// Who refuses a tool, if anybody does: `whitelist` or `toolset`.
+    ///
+    /// Calls run on a worker thread, as in the real agent; a list that is looked up by thread is not seen there.
+    pub fn refuses(&self, tool: &str) -> Option<&'static str> {
+        if self.denied.contains(tool) {
+            return Some("toolset");
+        }
+        let list = self.whitelist.as_ref().or_else(|| self.by_thread.get(WORKER_THREAD));
+        list.filter(|list| !list.contains(tool)).map(|_| "whitelist")
+    }
+
+    /// The tools that may be dispatched out of `table`.
+    pub fn allowed<'a>(&'a self, table: &'a [String]) -> impl Iterator<Item = &'a String> {
+        table.iter().filter(|tool| self.refuses(tool).is_none())
+    }
+}
+
+/// One agent object.
+#[derive(Debug, Clone)]
+pub struct Session {
+    /// Its name.
+    pub name: Name,
+    /// Who asks the model.
+    pub lane: Lane,
+    /// Which of its kind in the session: reviews are numbered.
+    pub instance: u64,
+    /// 0 for a root.
+    pub depth: u64,
+    /// True when its rows go to the store.
+    pub persisted: bool,
+    /// On whose behalf it writes.
+    pub origin: Origin,
+    /// The conversation and its counters.
+    pub agent: turn::Agent,
+    /// Names of the tools in the table.
+    pub tools: Vec<String>,
+    /// The tool table as it is sent.
+    pub table: Vec<Segment>,
+    /// The system prompt as it is sent.
+    pub system: String,
+    /// Its stable part, when known.
+    pub static_prefix: Option<String>,
+    /// What it may dispatch.
+    pub permits: Permits,
+    /// Its view of memory.
+    pub memory: MemoryStore,
+    /// Its compressor.
+    pub compressor: Compressor,
+    /// Files that this run has read.
+    pub reads: Reads,
+    /// The planned break that the next request is; empty for none.
+    pub planned: Name,
+    /// The conversation that this one was copied from.
+    pub copied_from: Option<Conversation>,
+    /// When it began.
+    pub started_at: crate::world::Millis,
+    /// Turns whose answer reached the user.
+    pub delivered: u64,
+    /// Limit of iterations of its own, if it has one.
+    pub iterations_max: Option<u64>,
+    /// Text that the user gives while a tool of this turn runs.
+    pub steer: Option<String>,
+    /// Whether the last compaction attempt of this turn found nothing to do.
+    pub attempts: u64,
+}
+
+impl Session {
+    /// A session with the full tool table.
+    pub fn new(name: Name, lane: Lane, policy: &Policy, memory: MemoryStore, now: crate::world::Millis) -> Self {
+        let tools: Vec<String> = tools::SPECS.iter().map(|spec| spec.name.to_owned()).collect();
+        let model = ModelFacts {
+            name: policy.prompt.model.clone(),
+            provider: policy.prompt.provider.clone(),
+            window: policy.compress.window,
+            ..ModelFacts::default()
+        };
+        Self {
+            name,
+            lane,
+            instance: 0,
+            depth: 0,
+            persisted: true,
+            origin: Origin::Foreground,
+            agent: turn::Agent { counts_iterations: policy.review.skill_interval > 0, ..turn::Agent::default() },
+            table: tools::table(&tools),
+            tools,
+            system: String::new(),
+            static_prefix: None,
+            permits: Permits::default(),
+            memory,
+            compressor: Compressor::new(&policy.compress, model, State::default()),
+            reads: Reads::default(),
+            planned: Name::from(""),
+            copied_from: None,
+            started_at: now,
+            delivered: 0,
+            iterations_max: None,
+            steer: None,
+            attempts: 0,
+        }
+    }
+
+    /// Leaves only these tools in the table.
+    pub fn keep_tools(&mut self, keep: impl Fn(&str) -> bool) {
+        self.tools.retain(|tool| keep(tool));
+        self.table = tools::table(&self.tools);
+    }
+
+    /// The tool server lists its tools in another order.
+    pub fn rotate_tools(&mut self) {
+        if !self.tools.is_empty() {
+            self.tools.rotate_left(1);
+            self.table = tools::table(&self.tools);
+        }
+    }
+
+    /// How the recorder knows this conversation.
+    pub fn conversation(&self) -> Conversation {
+        (self.name.clone(), self.lane, self.instance)
+    }
+}
