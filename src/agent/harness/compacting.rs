@@ -1,0 +1,232 @@
+//! When the history is compacted, and what becomes of it in the store and the prompt.
+//!
+//! A compaction is the one planned break of the prefix: history, memory snapshot, catalogue and tool table are
+//! renewed together, stored, and sent once.
+
+use std::collections::BTreeSet;
+
+use crate::agent::compress::{self, Outcome, Summariser, SummaryFailure, SummaryOrigin, SummaryRequest};
+use crate::agent::turn::{Agent, Host as _};
+use crate::ledger::{Compaction, Lane, Name, What};
+use crate::model::{Ask, Model, ModelError};
+use crate::policy::{CompactionStore, CompactionTime, SizeUnit};
+use crate::wire::Row;
+
+use super::host::Run;
+
+impl<M: Model> Run<'_, M> {
+    /// Asked before each request; false when the turn must end because nothing helps any more.
+    pub(super) fn compact_before_request(&mut self, agent: &mut Agent) -> bool {
+        let policy = &self.harness.policy.compress;
+        if policy.check_at != CompactionTime::EachRequest || agent.transcript.rows().len() <= 1 {
+            return true;
+        }
+        if self.session.attempts >= compress::threshold::attempts(policy.max_attempts) {
+            return true;
+        }
+        self.compact_if_due(agent);
+        true
+    }
+
+    /// Compacts when the pressure says so and the gate lets it.
+    pub(super) fn compact_if_due(&mut self, agent: &mut Agent) {
+        let pressure = self.pressure(agent);
+        let now = self.harness.clock.now();
+        if self.session.compressor.should_compress(pressure, now).compress {
+            self.session.attempts += 1;
+            self.compact(agent, false);
+        }
+    }
+
+    /// What the threshold is compared with: the next prompt, or at toy scale the history alone.
+    fn pressure(&self, agent: &Agent) -> u64 {
+        match self.harness.policy.compress.unit {
+            SizeUnit::Tokens => agent.transcript.size(),
+            SizeUnit::Characters => {
+                agent.transcript.rows().iter().map(|row| row.content.flat().chars().count() as u64).sum()
+            }
+        }
+    }
+
+    /// One compaction, whatever the pressure.
+    pub(super) fn compact(&mut self, agent: &mut Agent, manual: bool) {
+        let rows = agent.transcript.rows().to_vec();
+        let before = self.pressure(agent);
+        let name = self.session.name.clone();
+        let ask = compress::Ask {
+            now: self.harness.clock.now(),
+            manual,
+            session: &name,
+            ..compress::Ask::default()
+        };
+        let mut compressor = self.session.compressor.clone();
+        let outcome = {
+            let mut summarise = |request: &SummaryRequest| self.summarise(agent.turns, request);
+            let summarise: &mut Summariser<'_> = &mut summarise;
+            compressor.compress(&rows, ask, summarise)
+        };
+        self.session.compressor = compressor;
+        let (new, report) = match outcome {
+            Outcome::NoOp(why) => return self.not_compacted(rows.len(), before, &format!("{why:?}")),
+            Outcome::Aborted { failure, .. } => {
+                return self.not_compacted(rows.len(), before, &format!("summary failed: {failure:?}"));
+            }
+            Outcome::Compacted { rows, report } => (rows, report),
+        };
+        let lost = lost_instructions(&rows, &new);
+        let measure = self.harness.measure();
+        let mut event = Compaction {
+            committed: true,
+            why_not: self.harness.world.clone(),
+            rows_before: rows.len() as u64,
+            rows_after: new.len() as u64,
+            size_before: before,
+            size_after: 0,
+            head_rows: report.head_rows as u64,
+            tail_rows: report.tail_rows as u64,
+            orphans: report.orphan_results as u64,
+            dropped_results: report.dropped_results as u64,
+            dropped_calls: report.dropped_calls as u64,
+            summary: origin_word(report.origin).into(),
+            mode: "in_place".into(),
+            lost_instructions: lost,
+        };
+        let tail = new.len().saturating_sub(report.summary_at + 1);
+        agent.transcript.replace(new, measure);
+        event.size_after = self.pressure(agent);
+        if self.harness.policy.compress.growth_guard && event.size_after > before {
+            agent.transcript.replace(rows, measure);
+            self.session.compressor.state.refused();
+            return self.not_compacted(event.rows_before as usize, before, "it would have grown the history");
+        }
+        self.session.compressor.state.committed(event.size_after);
+        if self.harness.policy.compress.store == CompactionStore::Rotation {
+            event.mode = "rotation".into();
+        }
+        self.event(What::Compaction(event));
+        self.commit(agent, tail);
+        self.rebuild_prompt("compaction");
+        self.session.planned = "compaction".into();
+    }
+
+    fn not_compacted(&mut self, rows: usize, size: u64, why: &str) {
+        let nothing = self.harness.world.clone();
+        let event = Compaction {
+            committed: false,
+            why_not: why.into(),
+            rows_before: rows as u64,
+            rows_after: rows as u64,
+            size_before: size,
+            size_after: size,
+            head_rows: 0,
+            tail_rows: 0,
+            orphans: 0,
+            dropped_results: 0,
+            dropped_calls: 0,
+            summary: "none".into(),
+            mode: nothing,
+            lost_instructions: Vec::new(),
+        };
+        self.event(What::Compaction(event));
+    }
+
+    /// Asks the summary lane; its request is recorded like any other.
+    fn summarise(&mut self, turn: u64, request: &SummaryRequest) -> Result<String, SummaryFailure> {
+        let rows = [Row::user(request.prompt())];
+        let ask = Ask {
+            lane: Lane::Summary,
+            session: &self.session.name,
+            turn,
+            tools: &[],
+            system: "",
+            rows: &rows,
+        };
+        match self.harness.model.reply(&ask) {
+            Ok(reply) => reply.text.filter(|text| !text.trim().is_empty()).ok_or(SummaryFailure::Empty),
+            // A lane without a line stands for a provider that has no summary model.
+            Err(ModelError::Script(_)) => Err(SummaryFailure::NoProvider),
+            Err(ModelError::Provider { kind, .. }) => Err(SummaryFailure::of_kind(&kind)),
+        }
+    }
+
+    /// The compressed history takes the place of the old one in the store.
+    fn commit(&mut self, agent: &mut Agent, tail: usize) {
+        agent.stored = agent.transcript.rows().len();
+        if !self.session.persisted {
+            return;
+        }
+        let rows = agent.transcript.rows().to_vec();
+        if let Err(error) = self.archive_rows(&rows, tail) {
+            tracing::warn!(%error, "the compaction could not be stored");
+            let pause = self.harness.policy.compress.store_failure_cooldown_seconds;
+            let now = self.harness.clock.now();
+            self.session.compressor.state.cool_down(pause, &error.to_string(), now);
+        }
+    }
+
+    /// At the end of a turn: the toy scale's check, and micro-compaction where it is on.
+    pub(super) fn compact_after_turn(&mut self, agent: &mut Agent) {
+        if self.harness.policy.compress.check_at == CompactionTime::TurnEnd {
+            self.compact_if_due(agent);
+        }
+        if !self.harness.policy.compress.micro_compact {
+            return;
+        }
+        let rows = agent.transcript.rows().to_vec();
+        let before = self.pressure(agent);
+        let mut compressor = self.session.compressor.clone();
+        let pass = {
+            let mut summarise = |request: &SummaryRequest| self.summarise(agent.turns, request);
+            compressor.micro_compact(&rows, &mut summarise)
+        };
+        self.session.compressor = compressor;
+        if let compress::micro::MicroPass::Absorbed { rows: new, .. } = pass {
+            let measure = self.measure();
+            let count = rows.len();
+            agent.transcript.replace(new.clone(), measure);
+            let event = Compaction {
+                committed: true,
+                why_not: self.harness.world.clone(),
+                rows_before: count as u64,
+                rows_after: new.len() as u64,
+                size_before: before,
+                size_after: self.pressure(agent),
+                head_rows: 0,
+                tail_rows: 0,
+                orphans: 0,
+                dropped_results: 0,
+                dropped_calls: 0,
+                summary: "model".into(),
+                mode: "micro".into(),
+                lost_instructions: Vec::new(),
+            };
+            self.event(What::Compaction(event));
+            self.commit(agent, new.len());
+            self.session.planned = "compaction".into();
+        }
+    }
+}
+
+fn origin_word(origin: SummaryOrigin) -> &'static str {
+    match origin {
+        SummaryOrigin::Model => "model",
+        SummaryOrigin::RuleAfterFailure | SummaryOrigin::RuleUnasked => "fallback",
+    }
+}
+
+/// Standing instructions of the user that stood in the old history word for word and stand nowhere in the new one.
+fn lost_instructions(before: &[Row], after: &[Row]) -> Vec<Name> {
+    /// How people begin an instruction that is meant to last.
+    const STANDING: [&str; 6] = ["always ", "never ", "from now on", "remember: ", "总是", "永远不要"];
+    let kept: Vec<String> = after.iter().map(|row| row.content.flat()).collect();
+    let mut seen = BTreeSet::new();
+    before
+        .iter()
+        .filter(|row| row.is_user())
+        .flat_map(|row| row.content.flat().lines().map(str::to_owned).collect::<Vec<_>>())
+        .map(|line| line.trim().to_owned())
+        .filter(|line| STANDING.iter().any(|start| line.to_lowercase().starts_with(start)))
+        .filter(|line| !kept.iter().any(|text| text.contains(line.as_str())) && seen.insert(line.clone()))
+        .map(Name::from)
+        .collect()
+}
