@@ -117,6 +117,8 @@ tables! {
         /// True when it is taken up from the store by a new process.
         #[serde(default)]
         resume: bool,
+        /// The session that it continues.
+        parent: Option<String>,
     }
 
     /// A user turn.
@@ -210,6 +212,12 @@ tables! {
         skill: SkillSpec,
     }
 
+    /// The user loads a skill by hand, outside a turn.
+    ViewSkillAct {
+        /// Its name.
+        name: String,
+    }
+
     /// A child is asked for, outside a turn.
     DelegateAct {
         /// Depth of the asking agent.
@@ -292,6 +300,8 @@ pub enum Act {
     Curator(CuratorAct),
     /// A skill appears from outside.
     AddSkill(AddSkillAct),
+    /// The user loads a skill by hand.
+    ViewSkill(ViewSkillAct),
     /// A child is asked for, outside a turn.
     Delegate(DelegateAct),
     /// The scheduler ticks.

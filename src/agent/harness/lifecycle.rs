@@ -1,0 +1,137 @@
+//! Sessions begin, end, and are opened again by a new process.
+
+use crate::agent::turn::Agent;
+use crate::ledger::{Lane, MemoryWrite, Name, Resumed, SessionEnded, SessionStarted, StoreState, What};
+use crate::model::Model;
+use crate::store::NewSession;
+use crate::wire::Row;
+
+use super::host::{Run, digest_of};
+use super::{Harness, HarnessError, Session};
+
+impl<M: Model> Harness<M> {
+    /// Begins a session; `parent` names the one that it continues.
+    ///
+    /// # Errors
+    /// When the store refuses.
+    pub fn begin(&mut self, name: &str, parent: Option<&str>) -> Result<(), HarnessError> {
+        let now = self.clock.now();
+        let key = Name::from(name);
+        let mut new = NewSession::of(name, "cli");
+        new.model = Some(&self.policy.prompt.model);
+        self.store.create_session(&parent.map_or_else(|| new.clone(), |parent| new.clone().child_of(parent)), now)?;
+        let started = SessionStarted {
+            why: if parent.is_some() { "compression".into() } else { "fresh".into() },
+            parent: parent.unwrap_or_default().into(),
+            depth: 0,
+            persisted: true,
+        };
+        self.event(&key, What::SessionStarted(started));
+        let memory = self.fresh_memory();
+        let mut session = Session::new(key.clone(), Lane::Main, &self.policy, memory, now);
+        Run { harness: self, session: &mut session }.build_prompt("first")?;
+        self.sessions.insert(key.clone(), session);
+        self.open = Some(key);
+        Ok(())
+    }
+
+    /// Opens a session again as a new process does: nothing is left but the home and the store.
+    ///
+    /// # Errors
+    /// When the store does not know the session.
+    pub fn resume(&mut self, name: &str) -> Result<(), HarnessError> {
+        let now = self.clock.now();
+        let target = self.store.resume_target(name)?;
+        let key = Name::from(target.as_str());
+        self.sessions.remove(&key);
+        let started =
+            SessionStarted { why: "resume".into(), parent: self.world.clone(), depth: 0, persisted: true };
+        self.event(&key, What::SessionStarted(started));
+        let rows: Vec<Row> = self.store.load_for_model(&target)?;
+        let memory = self.fresh_memory();
+        let mut session = Session::new(key.clone(), Lane::Main, &self.policy, memory, now);
+        let measure = self.measure();
+        let digests = rows.iter().map(digest_of).collect();
+        let turns = rows.iter().filter(|row| row.is_user()).count() as u64;
+        let mut agent = Agent { counts_iterations: session.agent.counts_iterations, turns, ..Agent::default() };
+        agent.transcript.replace(rows, measure);
+        agent.stored = agent.transcript.rows().len();
+        // As on the first turn of a fresh process: the memory nudge goes on where it would have stood.
+        let interval = self.policy.review.memory_interval;
+        agent.counters.turns_since_memory = if interval > 0 { turns % interval } else { 0 };
+        session.agent = agent;
+        let prompt_kept = Run { harness: self, session: &mut session }.restore_prompt()?;
+        self.event(&key, What::Resumed(Resumed { rows: digests, prompt_kept }));
+        self.sessions.insert(key.clone(), session);
+        self.open = Some(key);
+        Ok(())
+    }
+
+    /// Ends a session for a reason.
+    ///
+    /// # Errors
+    /// When the store does not know the session.
+    pub fn end(&mut self, name: &str, reason: &str) -> Result<(), HarnessError> {
+        self.store.end_session(name, reason, self.clock.now())?;
+        let key = Name::from(name);
+        self.event(&key, What::SessionEnded(SessionEnded { reason: reason.into() }));
+        if self.open.as_ref() == Some(&key) {
+            self.open = None;
+        }
+        Ok(())
+    }
+
+    /// Writes to memory outside any conversation, as another process would; true when it was accepted.
+    pub fn remember(&mut self, target: &str, content: &str) -> bool {
+        let mut memory = self.fresh_memory();
+        let arguments = serde_json::json!({ "action": "add", "target": target, "content": content });
+        let now = self.clock.now();
+        let caller = crate::agent::memory::Caller::Attended;
+        let answer = memory.tool_call(&mut *self.home, now, &arguments, caller);
+        let (ok, refusal) = match &answer {
+            crate::agent::memory::ToolAnswer::Applied(_) => (true, String::new()),
+            crate::agent::memory::ToolAnswer::Staged(_) => (false, "staged".to_owned()),
+            crate::agent::memory::ToolAnswer::Refused(refusal) => (false, refusal.kind.to_string()),
+        };
+        let write = MemoryWrite {
+            origin: "outside".into(),
+            target: target.into(),
+            action: "add".into(),
+            ok,
+            refusal: refusal.as_str().into(),
+            content: content.into(),
+        };
+        let world = self.world.clone();
+        self.event(&world, What::MemoryWrite(write));
+        ok
+    }
+
+    /// Records what the store holds of every session.
+    pub(super) fn record_store(&mut self) -> Result<(), HarnessError> {
+        let names: Vec<Name> = {
+            let events = &self.recorder.ledger().events;
+            let started = events.iter().filter_map(|event| match &event.what {
+                What::SessionStarted(started) if started.persisted => Some(event.session.clone()),
+                _ => None,
+            });
+            let distinct: std::collections::BTreeSet<Name> = started.collect();
+            distinct.into_iter().collect()
+        };
+        for name in names {
+            let mut state = StoreState { live: Vec::new(), kept: Vec::new(), hidden: Vec::new() };
+            for stored in self.store.all_rows(&name)? {
+                let (active, archived) = (stored.active, stored.is_archived());
+                let digest = digest_of(&stored.into_row());
+                if active {
+                    state.live.push(digest);
+                } else if archived {
+                    state.kept.push(digest);
+                } else {
+                    state.hidden.push(digest);
+                }
+            }
+            self.event(&name, What::StoreState(state));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,215 @@
+//! What each tool does.
+
+use serde_json::{Value, json};
+
+use crate::agent::memory::{Caller, ToolAnswer};
+use crate::agent::turn::Agent;
+use crate::ledger::{Effect, MemoryWrite, What};
+use crate::model::Model;
+use crate::wire::ToolCall;
+use crate::world::{Files as _, normalize};
+
+use super::Origin;
+use super::dispatch::ToolResult;
+use super::host::Run;
+
+/// Lines that a search of files gives back; Hermes tools/file_tools.py.
+const SEARCH_LINES_MAX: usize = 200;
+
+impl<M: Model> Run<'_, M> {
+    pub(super) fn run_tool(&mut self, agent: &mut Agent, call: &ToolCall, arguments: &Value) -> ToolResult {
+        let text = |key: &str| arguments.get(key).and_then(Value::as_str).unwrap_or_default();
+        match call.name.as_str() {
+            "terminal" => self.terminal(text("command")),
+            "execute_code" => self.execute_code(text("code")),
+            "read_file" => self.read_file(text("path")),
+            "write_file" => self.write_file(text("path"), text("content")),
+            "patch" => self.patch(text("path"), text("old_string"), text("new_string")),
+            "search_files" => self.search_files(text("pattern"), text("path")),
+            "memory" => self.memory(arguments),
+            "skills_list" => self.skills_list(),
+            "skill_view" => self.skill_view(arguments),
+            "skill_manage" => self.skill_manage(arguments),
+            "session_search" => self.session_search(arguments),
+            "delegate_task" => self.delegate_task(agent, arguments),
+            "cronjob_manage" => self.cronjob_manage(arguments),
+            "send_message" => self.send_message(text("to"), text("text")),
+            "todo_list" => ToolResult::done(json!({ "todos": arguments["todos"] }).to_string()),
+            "web_search" => self.web(&format!("web_search {}", text("query"))),
+            "web_extract" => {
+                let urls = arguments["urls"].as_array().map(Vec::as_slice).unwrap_or_default();
+                self.web(&format!("web_extract {}", urls.first().and_then(Value::as_str).unwrap_or_default()))
+            }
+            other => ToolResult::failed(format!("`{other}` has no implementation")),
+        }
+    }
+
+    fn effect(&mut self, kind: &str, detail: &str) {
+        let effect = Effect { lane: self.session.lane, kind: kind.into(), detail: detail.into() };
+        self.event(What::Effect(effect));
+    }
+
+    fn terminal(&mut self, command: &str) -> ToolResult {
+        if let Some(refusal) = self.judge_command(command) {
+            return refusal;
+        }
+        let ran = self.harness.terminal.run(&mut self.harness.workspace, command);
+        self.effect("command", command);
+        let output = if ran.timed_out { String::new() } else { ran.output };
+        let result = if ran.timed_out {
+            json!({ "error": "the command did not answer in time; whether it took effect is unknown", "exit_code": 124 })
+        } else {
+            json!({ "output": output, "exit_code": ran.exit })
+        };
+        ToolResult {
+            text: result.to_string(),
+            ok: ran.exit == 0 && !ran.timed_out,
+            outcome_unknown: ran.timed_out,
+            refused_by: None,
+        }
+    }
+
+    /// Runs shell lines one after another; what a line prints is kept only when it begins with `print `.
+    fn execute_code(&mut self, code: &str) -> ToolResult {
+        let mut printed = String::new();
+        for line in code.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            let (shown, command) = line.strip_prefix("print ").map_or((false, line), |command| (true, command));
+            if let Some(refusal) = self.judge_command(command) {
+                return refusal;
+            }
+            let ran = self.harness.terminal.run(&mut self.harness.workspace, command);
+            self.effect("command", command);
+            if shown {
+                printed.push_str(&ran.output);
+            }
+            if ran.exit != 0 {
+                return ToolResult::failed(format!("`{command}` exited with {}", ran.exit));
+            }
+        }
+        ToolResult::done(json!({ "output": printed }).to_string())
+    }
+
+    fn workspace_path(path: &str) -> Result<String, ToolResult> {
+        normalize(path.trim_start_matches("/workspace/"))
+            .filter(|path| !path.is_empty())
+            .ok_or_else(|| ToolResult::failed(format!("`{path}` lies outside the workspace")))
+    }
+
+    fn read_file(&mut self, path: &str) -> ToolResult {
+        if path.starts_with("/") && !path.starts_with("/workspace/") || path.starts_with('~') {
+            return ToolResult::failed(format!("`{path}` lies outside the workspace"));
+        }
+        // Skills are readable by path; that counts as reading them.
+        if path.starts_with("skills/") {
+            return self.read_skill_file(path);
+        }
+        let clean = match Self::workspace_path(path) {
+            Ok(clean) => clean,
+            Err(refusal) => return refusal,
+        };
+        match self.harness.workspace.read_text(&clean) {
+            Ok(content) => ToolResult::done(json!({ "content": content }).to_string()),
+            Err(error) => ToolResult::failed(error.to_string()),
+        }
+    }
+
+    fn write_file(&mut self, path: &str, content: &str) -> ToolResult {
+        let clean = match Self::workspace_path(path) {
+            Ok(clean) => clean,
+            Err(refusal) => return refusal,
+        };
+        match self.harness.workspace.write(&clean, content.as_bytes()) {
+            Ok(()) => {
+                self.effect("file_written", &clean);
+                ToolResult::done(json!({ "success": true, "bytes": content.len() }).to_string())
+            }
+            Err(error) => ToolResult::failed(error.to_string()),
+        }
+    }
+
+    fn patch(&mut self, path: &str, old: &str, new: &str) -> ToolResult {
+        let clean = match Self::workspace_path(path) {
+            Ok(clean) => clean,
+            Err(refusal) => return refusal,
+        };
+        let content = match self.harness.workspace.read_text(&clean) {
+            Ok(content) => content,
+            Err(error) => return ToolResult::failed(error.to_string()),
+        };
+        match crate::agent::skills::fuzzy::replace(&content, old, new, false) {
+            Ok(replaced) => self.write_file(path, &replaced.content),
+            Err(error) => ToolResult::failed(error.to_string()),
+        }
+    }
+
+    fn search_files(&mut self, pattern: &str, path: &str) -> ToolResult {
+        let Ok(regex) = regex::RegexBuilder::new(pattern).size_limit(1 << 20).build() else {
+            return ToolResult::failed(format!("`{pattern}` is not a valid pattern"));
+        };
+        let root = normalize(path).unwrap_or_default();
+        let mut lines = Vec::new();
+        for file in self.harness.workspace.walk(&root) {
+            let Ok(content) = self.harness.workspace.read_text(&file) else { continue };
+            let found = content.lines().enumerate().filter(|(_, line)| regex.is_match(line));
+            lines.extend(found.map(|(number, line)| format!("{file}:{}: {line}", number + 1)));
+            if lines.len() >= SEARCH_LINES_MAX {
+                lines.truncate(SEARCH_LINES_MAX);
+                break;
+            }
+        }
+        ToolResult::done(json!({ "matches": lines }).to_string())
+    }
+
+    fn memory(&mut self, arguments: &Value) -> ToolResult {
+        let caller = match self.session.origin {
+            Origin::Review => Caller::UnattendedReview,
+            _ => Caller::Attended,
+        };
+        let now = self.harness.clock.now();
+        let answer = self.session.memory.tool_call(&mut *self.harness.home, now, arguments, caller);
+        let text = |key: &str| arguments.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let batch = arguments.get("operations").and_then(Value::as_array).is_some_and(|list| !list.is_empty());
+        let content = if batch { arguments["operations"].to_string() } else { text("content") };
+        let (ok, refusal) = match &answer {
+            ToolAnswer::Applied(_) => (true, String::new()),
+            ToolAnswer::Staged(_) => (false, "staged".to_owned()),
+            ToolAnswer::Refused(refusal) => (false, refusal.kind.to_string()),
+        };
+        let write = MemoryWrite {
+            origin: self.session.origin.word().into(),
+            target: text("target").into(),
+            action: if batch { "batch".into() } else { text("action").into() },
+            ok,
+            refusal: refusal.as_str().into(),
+            content: content.into(),
+        };
+        self.event(What::MemoryWrite(write));
+        if ok {
+            self.effect("memory", &text("target"));
+            let receipt = json!({ "success": true, "done": true });
+            return ToolResult::done(receipt.to_string());
+        }
+        match answer {
+            ToolAnswer::Refused(refusal) => ToolResult::failed(refusal.to_string()),
+            _ => ToolResult::done(json!({ "success": true, "staged": true }).to_string()),
+        }
+    }
+
+    fn send_message(&mut self, to: &str, text: &str) -> ToolResult {
+        // Whether a platform takes the message is declared like any other command.
+        let ran = self.harness.terminal.run(&mut self.harness.workspace, &format!("send {to}"));
+        if ran.exit != 0 && ran.exit != 127 {
+            let detail = format!("{to}: {}", ran.output.trim());
+            self.effect("delivery_failed", &detail);
+            return ToolResult::failed(format!("the platform refused the message: {}", ran.output.trim()));
+        }
+        self.effect("message_sent", &format!("{to}: {text}"));
+        ToolResult::done(json!({ "success": true }).to_string())
+    }
+
+    /// Pages and searches are declared like commands; nothing reaches a network.
+    fn web(&mut self, request: &str) -> ToolResult {
+        let ran = self.harness.terminal.run(&mut self.harness.workspace, request);
+        if ran.exit == 0 { ToolResult::done(ran.output) } else { ToolResult::failed("nothing was found") }
+    }
+}

@@ -1,0 +1,216 @@
+//! Breaks: an overlay that turns a mechanism off, and a claim of what degrades.
+//!
+//! A break is a TOML file. It is played twice, intact and broken; the claim holds when exactly the promised checks
+//! newly fail and every figure moves from its intact to its broken value.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::diag::{Diagnostic, nearest};
+use crate::lab::figures::{FIGURES, figure};
+use crate::lab::play::{Plan, PlayError, play};
+use crate::laws;
+use crate::ledger::Ledger;
+use crate::policy::{Overlay, Policy};
+use crate::scenario::{Scenario, shipped};
+
+/// Version of the file format.
+const FORMAT: i64 = 1;
+
+/// A figure that a break moves.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Claim {
+    /// Name of the figure.
+    pub name: String,
+    /// Its value in the intact run.
+    pub intact: toml::Value,
+    /// Its value in the broken run.
+    pub broken: toml::Value,
+}
+
+/// A break as its file gives it.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Break {
+    /// Version of the format.
+    pub format: i64,
+    /// `D1`, …
+    pub id: String,
+    /// One line for lists.
+    pub title: String,
+    /// What the break shows, and why the figures are what they are.
+    #[serde(default)]
+    pub about: String,
+    /// The law that it violates.
+    pub law: String,
+    /// The scenario that shows it.
+    pub scenario: String,
+    /// Knobs that the break turns.
+    pub turn: toml::Table,
+    /// Knobs that both runs turn, beside the scenario's own.
+    #[serde(default)]
+    pub with: toml::Table,
+    /// Checks that must newly fail.
+    pub caught_by: Vec<String>,
+    /// Figures that must move.
+    #[serde(default)]
+    pub figure: Vec<Claim>,
+}
+
+/// How a figure moved.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Moved {
+    /// Name of the figure.
+    pub name: String,
+    /// Its value in the intact run.
+    pub intact: Value,
+    /// Its value in the broken run.
+    pub broken: Value,
+    /// What was claimed, when something else was seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub claimed: Option<(Value, Value)>,
+}
+
+/// What playing a break showed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Shown {
+    /// The break.
+    pub id: String,
+    /// One line for lists.
+    pub title: String,
+    /// The law that it violates.
+    pub law: String,
+    /// True when the claim holds.
+    pub holds: bool,
+    /// Checks that fail in the broken run and not in the intact one.
+    pub caught_by: Vec<String>,
+    /// Checks that fail in the intact run; there must be none.
+    pub intact_findings: Vec<String>,
+    /// Figures.
+    pub figures: Vec<Moved>,
+    /// Digest of the broken run's ledger.
+    pub digest: String,
+}
+
+/// Name and text of every break that ships with the lab, in order.
+pub const SHIPPED: &[(&str, &str)] = &[
+    ("D1", include_str!("../../breaks/D1.toml")),
+    ("D2", include_str!("../../breaks/D2.toml")),
+    ("D3", include_str!("../../breaks/D3.toml")),
+    ("D4", include_str!("../../breaks/D4.toml")),
+    ("D5", include_str!("../../breaks/D5.toml")),
+    ("D6", include_str!("../../breaks/D6.toml")),
+];
+
+/// Loads a break; `file` names it in diagnostics.
+///
+/// # Errors
+/// Every fault that can be found: bad TOML, unknown keys, knobs, checks, figures and scenarios.
+pub fn load(file: &str, text: &str) -> Result<Break, Vec<Diagnostic>> {
+    let read: Break = toml::from_str(text).map_err(|error| {
+        let message = error.message().trim().replace('\n', ", ");
+        vec![match error.span() {
+            Some(span) => Diagnostic::at_byte(file, text, span.start, message),
+            None => Diagnostic::of_file(file, message),
+        }]
+    })?;
+    let mut faults = Vec::new();
+    let mut fault = |needle: &str, message: String| {
+        let at = text.find(needle).unwrap_or(0);
+        faults.push(Diagnostic::at_byte(file, text, at, message));
+    };
+    if read.format != FORMAT {
+        fault("format", format!("format {} is not known; this lab reads format {FORMAT}", read.format));
+    }
+    for table in [&read.turn, &read.with] {
+        if let Err(errors) = Overlay::from_table(table).apply(&mut Policy::default()) {
+            errors.iter().for_each(|error| fault("[turn", error.to_string()));
+        }
+    }
+    let did_you_mean = |near: Option<&str>| near.map_or_else(String::new, |near| format!(", did you mean `{near}`?"));
+    let checks = laws::checks();
+    for check in &read.caught_by {
+        if !checks.iter().any(|known| known.id == check) {
+            let near = did_you_mean(nearest(check, checks.iter().map(|known| known.id)));
+            fault(check, format!("unknown check `{check}`{near}"));
+        }
+    }
+    for claim in &read.figure {
+        if figure(&claim.name).is_none() {
+            let near = did_you_mean(nearest(&claim.name, FIGURES.iter().map(|figure| figure.name)));
+            fault(&claim.name, format!("unknown figure `{}`{near}", claim.name));
+        }
+    }
+    if !laws::LAWS.iter().any(|(law, _)| *law == read.law) {
+        fault("law", format!("unknown law `{}`; expected L1 to L5", read.law));
+    }
+    if faults.is_empty() { Ok(read) } else { Err(faults) }
+}
+
+/// A break that ships with the lab.
+///
+/// # Panics
+/// When its file is broken, which a test forbids.
+pub fn shipped_break(id: &str) -> Option<Break> {
+    let (name, text) = SHIPPED.iter().find(|(known, _)| known.eq_ignore_ascii_case(id))?;
+    Some(load(&format!("breaks/{name}.toml"), text).unwrap_or_else(|faults| panic!("{faults:?}")))
+}
+
+/// A scenario that ships with the lab.
+///
+/// # Panics
+/// When its file is broken, which a test forbids.
+pub fn shipped_scenario(name: &str) -> Option<Scenario> {
+    let (name, text) = shipped().iter().find(|(known, _)| *known == name)?;
+    let file = format!("scenarios/{name}.toml");
+    Some(crate::scenario::load(&file, text).unwrap_or_else(|faults| panic!("{faults:?}")))
+}
+
+impl Break {
+    /// The overlay of the broken run.
+    pub fn overlay(&self) -> Overlay {
+        Overlay::from_table(&self.turn)
+    }
+
+    /// Plays the scenario intact and broken, and compares.
+    ///
+    /// # Errors
+    /// When one of the runs cannot be played.
+    pub fn show(&self, scenario: &Scenario) -> Result<Shown, PlayError> {
+        let with = Overlay::from_table(&self.with);
+        let intact = play(scenario, &Plan { above: vec![with.clone()], ..Plan::default() })?;
+        let broken = play(scenario, &Plan { above: vec![with, self.overlay()], ..Plan::default() })?;
+        Ok(self.compare(&intact, &broken))
+    }
+
+    /// Compares an intact and a broken ledger with the claim.
+    pub fn compare(&self, intact: &Ledger, broken: &Ledger) -> Shown {
+        let before = laws::judge(intact).caught_by();
+        let after = laws::judge(broken).caught_by();
+        let newly: Vec<String> =
+            after.iter().filter(|check| !before.contains(check)).map(|check| (*check).to_owned()).collect();
+        let figures: Vec<Moved> = self.figure.iter().map(|claim| moved(claim, intact, broken)).collect();
+        let promised = self.caught_by.iter().all(|check| newly.contains(check));
+        let holds = before.is_empty() && promised && figures.iter().all(|figure| figure.claimed.is_none());
+        Shown {
+            id: self.id.clone(),
+            title: self.title.clone(),
+            law: self.law.clone(),
+            holds,
+            caught_by: newly,
+            intact_findings: before.iter().map(|check| (*check).to_owned()).collect(),
+            figures,
+            digest: broken.digest(),
+        }
+    }
+}
+
+fn moved(claim: &Claim, intact: &Ledger, broken: &Ledger) -> Moved {
+    let read = |ledger: &Ledger| figure(&claim.name).map_or(Value::Null, |figure| figure.of(ledger));
+    let (was, is) = (read(intact), read(broken));
+    let json = |value: &toml::Value| serde_json::to_value(value).unwrap_or(Value::Null);
+    let claimed = (json(&claim.intact), json(&claim.broken));
+    let wrong = (claimed.0 != was || claimed.1 != is).then_some(claimed);
+    Moved { name: claim.name.clone(), intact: was, broken: is, claimed: wrong }
+}

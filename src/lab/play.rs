@@ -1,0 +1,248 @@
+//! Plays a scenario on the runtime and gives back its ledger.
+//!
+//! The one way from a scenario to a ledger. Same scenario, seed and policy give the same bytes.
+
+use sha2::{Digest as _, Sha256};
+
+use crate::agent::harness::{Harness, HarnessError, Parts};
+use crate::cache;
+use crate::ledger::{Header, Lane, Ledger, hex};
+use crate::model::ScriptedModel;
+use crate::policy::{KnobError, Overlay, Policy};
+use crate::scenario::{Act, Scenario, TurnAct, WaitAct};
+use crate::store::Store;
+use crate::world::terminal::Declared;
+use crate::world::{Clock, Files, MemFiles, Millis, Streams, Terminal, clock};
+
+/// How a scenario is played.
+#[derive(Debug, Clone, Default)]
+pub struct Plan {
+    /// Overlays beneath the scenario's own: a preset.
+    pub beneath: Overlay,
+    /// Overlays above it: breaks and the command line, in order.
+    pub above: Vec<Overlay>,
+    /// Seed, if not the scenario's.
+    pub seed: Option<u64>,
+}
+
+/// Why a scenario could not be played.
+#[derive(Debug, thiserror::Error)]
+pub enum PlayError {
+    /// A knob that was to be turned does not fit.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Knobs(Vec<KnobError>),
+    /// An act failed.
+    #[error("act {act}: {error}")]
+    Act {
+        /// Place of the act, from 1.
+        act: usize,
+        /// What went wrong.
+        error: HarnessError,
+    },
+    /// The run could not be set up or closed.
+    #[error("{0}")]
+    Setup(HarnessError),
+}
+
+/// The policy that a plan gives for a scenario.
+///
+/// # Errors
+/// Every knob that does not fit.
+pub fn policy_of(scenario: &Scenario, plan: &Plan) -> Result<Policy, PlayError> {
+    let mut policy = Policy::default();
+    let mut errors = Vec::new();
+    for overlay in [&plan.beneath, &scenario.policy].into_iter().chain(&plan.above) {
+        if let Err(more) = overlay.apply(&mut policy) {
+            errors.extend(more);
+        }
+    }
+    if errors.is_empty() { Ok(policy) } else { Err(PlayError::Knobs(errors)) }
+}
+
+/// SHA-256 over every knob and its value.
+pub fn policy_digest(policy: &Policy) -> String {
+    let mut hasher = Sha256::new();
+    for (name, value) in policy.values() {
+        hasher.update(format!("{name}={value}\n"));
+    }
+    hex(&hasher.finalize())
+}
+
+/// Plays a scenario in memory.
+///
+/// # Errors
+/// When a knob does not fit, the script does not fit the run, or an act is impossible.
+pub fn play(scenario: &Scenario, plan: &Plan) -> Result<Ledger, PlayError> {
+    play_in(scenario, plan, Box::new(MemFiles::new()), None)
+}
+
+/// Plays a scenario over a home of the caller's; `store` is the place of its database, in memory when absent.
+///
+/// # Errors
+/// As [`play`].
+pub fn play_in(
+    scenario: &Scenario,
+    plan: &Plan,
+    home: Box<dyn Files>,
+    store: Option<&std::path::Path>,
+) -> Result<Ledger, PlayError> {
+    let policy = policy_of(scenario, plan)?;
+    let setup = |error: crate::store::StoreError| PlayError::Setup(error.into());
+    let store = match store {
+        Some(path) => Store::open_file(path, &policy.store).map_err(setup)?,
+        None => Store::open_in_memory(&policy.store).map_err(setup)?,
+    };
+    let seed = plan.seed.unwrap_or(scenario.seed);
+    let header = Header {
+        scenario: scenario.name.clone(),
+        scenario_digest: scenario.digest.clone(),
+        policy_digest: policy_digest(&policy),
+        seed,
+        unit: policy.compress.unit.word().to_owned(),
+        ..Header::default()
+    };
+    let parts = Parts {
+        clock: Clock::at(scenario.start),
+        streams: Streams::new(seed),
+        home,
+        store,
+        cache: cache::for_policy(&policy),
+        terminal: Terminal::new(declared(scenario)),
+        header,
+        policy,
+    };
+    let mut harness = Harness::new(parts, ScriptedModel::new(&scenario.rules));
+    set_the_stage(&mut harness, scenario).map_err(PlayError::Setup)?;
+    for (index, act) in scenario.acts.iter().enumerate() {
+        perform(&mut harness, scenario, act).map_err(|error| PlayError::Act { act: index + 1, error })?;
+    }
+    harness.finish().map_err(PlayError::Setup)
+}
+
+fn declared(scenario: &Scenario) -> Vec<Declared> {
+    scenario
+        .commands
+        .iter()
+        .map(|command| Declared {
+            pattern: command.run.clone(),
+            output: command.prints.repeat(usize::try_from(command.times).unwrap_or(1)),
+            exit: command.exit,
+            writes: command.writes.clone(),
+            times_out: command.times_out,
+        })
+        .collect()
+}
+
+fn set_the_stage(harness: &mut Harness<ScriptedModel>, scenario: &Scenario) -> Result<(), HarnessError> {
+    for skill in &scenario.skills {
+        harness.add_skill(skill, scenario.start)?;
+    }
+    for memory in &scenario.memories {
+        harness.remember(&memory.target, &memory.text);
+    }
+    for file in &scenario.files {
+        let text = file.text.repeat(usize::try_from(file.times).unwrap_or(1));
+        harness.workspace().write(&file.path, text.as_bytes())?;
+    }
+    for job in &scenario.jobs {
+        harness.add_job(&job.name, &job.schedule, &job.prompt);
+    }
+    Ok(())
+}
+
+fn perform(harness: &mut Harness<ScriptedModel>, scenario: &Scenario, act: &Act) -> Result<(), HarnessError> {
+    match act {
+        Act::Open(open) if open.resume => harness.resume(&open.name),
+        Act::Open(open) => harness.begin(&open.name, open.parent.as_deref()),
+        Act::Turn(turn) => (0..turn.times).try_for_each(|index| play_turn(harness, turn, index)),
+        Act::Wait(wait) => {
+            harness.wait(span(wait));
+            Ok(())
+        }
+        Act::Remember(act) => {
+            if act.fresh_home {
+                harness.clear_memory()?;
+            }
+            for index in 0..act.times {
+                let text = act.add.replace("{i}", &index.to_string());
+                harness.remember(&act.target, &padded(&text, act.chars));
+            }
+            harness.record_memory();
+            Ok(())
+        }
+        Act::Search(search) => {
+            let limit = usize::try_from(search.limit).unwrap_or(usize::MAX);
+            harness.search(&search.query, limit, search.session.as_deref())
+        }
+        Act::Curator(curator) => {
+            if let Some(day) = curator.day {
+                let target = scenario.start + day * clock::DAY;
+                harness.wait(target - harness.now());
+            }
+            harness.curate()?;
+            curator.restore.iter().try_for_each(|skill| harness.restore_skill(skill))
+        }
+        Act::AddSkill(act) => harness.add_skill(&act.skill, scenario.start),
+        Act::ViewSkill(act) => harness.view_skill(&act.name),
+        Act::Delegate(act) => {
+            harness.model.load(Lane::Child, &act.child, 0);
+            harness.delegate_outside(act.depth, &act.goal, &act.tools)
+        }
+        Act::Tick(tick) => {
+            harness.model.load(Lane::Cron, &tick.cron, 0);
+            harness.tick(tick.schedulers)
+        }
+        Act::End(end) => {
+            let name = session_of(harness, end.session.as_deref())?;
+            harness.end(&name, &end.reason)
+        }
+    }
+}
+
+fn session_of(harness: &Harness<ScriptedModel>, named: Option<&str>) -> Result<String, HarnessError> {
+    named
+        .map(str::to_owned)
+        .or_else(|| harness.open_session().map(ToString::to_string))
+        .ok_or_else(|| HarnessError::UnknownSession("(none is open)".to_owned()))
+}
+
+fn play_turn(harness: &mut Harness<ScriptedModel>, turn: &TurnAct, index: u64) -> Result<(), HarnessError> {
+    let name = session_of(harness, turn.session.as_deref())?;
+    if turn.reconnect {
+        harness.reconnect_tools();
+    }
+    harness.model.load_turn(turn, index);
+    if let Some(events) = turn.crash_after {
+        harness.kill_after(usize::try_from(events).unwrap_or(usize::MAX));
+    }
+    let say = turn.say.replace("{i}", &index.to_string());
+    match harness.user_turn_with(&name, &say, turn.steer.as_deref()) {
+        Ok(_) => {}
+        // A kill that the scenario asked for: the process is gone, home and store stay.
+        Err(HarnessError::Killed) if turn.crash_after.is_some() => harness.forget(&name),
+        Err(error) => return Err(error),
+    }
+    for lane in [Lane::Review, Lane::Summary, Lane::Child, Lane::Approver] {
+        harness.model.clear(lane);
+    }
+    let left = harness.model.left_over(Lane::Main);
+    if left > 0 && turn.crash_after.is_none() {
+        let message = format!("session `{name}`: {left} replies of the main lane were never asked for");
+        return Err(HarnessError::Script(message));
+    }
+    harness.model.clear(Lane::Main);
+    Ok(())
+}
+
+fn span(wait: &WaitAct) -> Millis {
+    wait.days * clock::DAY + wait.hours * clock::HOUR + wait.minutes * clock::MINUTE + wait.seconds * clock::SECOND
+}
+
+fn padded(text: &str, chars: Option<u64>) -> String {
+    let mut text = text.to_owned();
+    if let Some(chars) = chars {
+        let missing = usize::try_from(chars).unwrap_or(0).saturating_sub(text.chars().count());
+        text.extend(std::iter::repeat_n('.', missing));
+    }
+    text
+}
