@@ -1,3 +1,8 @@
 //! Experiments: everything that runs the runtime and says something about it.
 
+pub mod breaks;
 pub mod conform;
+pub mod figures;
+pub mod matrix;
+pub mod play;
+pub mod selftest;

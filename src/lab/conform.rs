@@ -139,3 +139,140 @@ impl Vector {
         })
     }
 }
+
+/// A vector and what came of it.
+#[derive(Debug, Clone)]
+pub struct Replayed {
+    /// The vector.
+    pub vector: Vector,
+    /// What the runtime did.
+    pub outcome: Result<Outcome, ReplayError>,
+    /// Why a difference is meant, if it is.
+    pub deliberate: Option<String>,
+}
+
+impl Replayed {
+    /// True when it agrees.
+    pub fn agrees(&self) -> bool {
+        matches!(self.outcome, Ok(Outcome::Agrees))
+    }
+
+    /// True when it agrees or differs on purpose.
+    pub fn fine(&self) -> bool {
+        self.agrees() || self.deliberate.is_some()
+    }
+
+    /// What is wrong, in one line; empty when nothing is.
+    pub fn trouble(&self) -> String {
+        match &self.outcome {
+            Ok(Outcome::Agrees) => String::new(),
+            Ok(Outcome::Differs { first, .. }) => first.clone(),
+            Err(error) => error.to_string(),
+        }
+    }
+}
+
+/// How the vectors of one mechanism came out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tally {
+    /// All vectors.
+    pub vectors: usize,
+    /// Those that agree.
+    pub agree: usize,
+    /// Those that differ without a reason.
+    pub differ: usize,
+    /// Those that differ on purpose.
+    pub deliberate: usize,
+}
+
+/// A whole conformance run.
+#[derive(Debug, Clone, Default)]
+pub struct Report {
+    replayed: Vec<Replayed>,
+}
+
+impl Report {
+    /// Adds replayed vectors.
+    pub fn extend(&mut self, more: Vec<Replayed>) {
+        self.replayed.extend(more);
+    }
+
+    /// True when nothing was replayed.
+    pub fn is_empty(&self) -> bool {
+        self.replayed.is_empty()
+    }
+
+    /// Ids of all vectors.
+    pub fn ids(&self) -> impl Iterator<Item = &str> {
+        self.replayed.iter().map(|replayed| replayed.vector.id.as_str())
+    }
+
+    /// The vector with this id.
+    pub fn find(&self, id: &str) -> Option<&Replayed> {
+        self.replayed.iter().find(|replayed| replayed.vector.id == id)
+    }
+
+    /// Vectors that differ without a declared reason.
+    pub fn undeclared(&self) -> impl Iterator<Item = &Replayed> {
+        self.replayed.iter().filter(|replayed| !replayed.fine())
+    }
+
+    /// A tally per family, sorted by name.
+    pub fn by_family(&self) -> BTreeMap<String, Tally> {
+        let mut tallies: BTreeMap<String, Tally> = BTreeMap::new();
+        for replayed in &self.replayed {
+            let tally = tallies.entry(replayed.vector.family().to_owned()).or_default();
+            tally.vectors += 1;
+            match (replayed.agrees(), &replayed.deliberate) {
+                (true, _) => tally.agree += 1,
+                (false, Some(_)) => tally.deliberate += 1,
+                (false, None) => tally.differ += 1,
+            }
+        }
+        tallies
+    }
+
+    /// The run as JSON: `{schema, mechanisms: {NAME: {vectors, agree, differ, deliberate}}, differing: [id…]}`.
+    pub fn to_json(&self) -> Value {
+        let mechanisms: serde_json::Map<String, Value> = self
+            .by_family()
+            .into_iter()
+            .map(|(name, tally)| {
+                let row = serde_json::json!({
+                    "vectors": tally.vectors, "agree": tally.agree,
+                    "differ": tally.differ, "deliberate": tally.deliberate,
+                });
+                (name, row)
+            })
+            .collect();
+        let differing: Vec<&str> = self.undeclared().map(|replayed| replayed.vector.id.as_str()).collect();
+        serde_json::json!({ "schema": 1, "mechanisms": mechanisms, "differing": differing })
+    }
+}
+
+/// Differences that are meant, by the id of the vector; each with its reason.
+const DELIBERATE: &str = include_str!("conform/deliberate.toml");
+
+/// Ids and reasons of the deliberate differences.
+///
+/// # Panics
+/// When the shipped list is broken, which every conformance run would show.
+pub fn deliberate() -> BTreeMap<String, String> {
+    toml::from_str(DELIBERATE).expect("the shipped list is a table of texts")
+}
+
+/// Replays the vectors of one file; `wanted` chooses among them, the rest may still serve as fixtures.
+pub fn replay_all(vectors: &[Vector], wanted: impl Fn(&Vector) -> bool) -> Vec<Replayed> {
+    let fixtures = Fixtures::of(vectors);
+    let reasons = deliberate();
+    vectors
+        .iter()
+        .filter(|vector| wanted(vector))
+        .map(|vector| {
+            let outcome = vector.run(&fixtures);
+            let agrees = matches!(outcome, Ok(Outcome::Agrees));
+            let deliberate = if agrees { None } else { reasons.get(&vector.id).cloned() };
+            Replayed { vector: vector.clone(), outcome, deliberate }
+        })
+        .collect()
+}

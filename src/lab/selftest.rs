@@ -1,0 +1,108 @@
+//! The lab checks itself: every shipped scenario holds, every break is caught, every check looked at something, every
+//! run is deterministic.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::lab::breaks::{SHIPPED, shipped_break, shipped_scenario};
+use crate::lab::figures::figure;
+use crate::lab::play::{Plan, PlayError, play};
+use crate::lab::{breaks, matrix};
+use crate::laws;
+use crate::ledger::first_difference;
+use crate::scenario::shipped;
+
+/// One step of the self-test.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Step {
+    /// What was looked at.
+    pub name: String,
+    /// What it says when it holds.
+    pub says: String,
+    /// Whether it holds.
+    pub holds: bool,
+    /// What does not hold.
+    pub details: Vec<String>,
+}
+
+/// The whole self-test.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SelfTest {
+    /// Version of the shape.
+    pub schema: u64,
+    /// The steps.
+    pub steps: Vec<Step>,
+}
+
+impl SelfTest {
+    /// True when every step holds.
+    pub fn holds(&self) -> bool {
+        self.steps.iter().all(|step| step.holds)
+    }
+}
+
+fn step(name: &str, says: String, details: Vec<String>) -> Step {
+    Step { name: name.to_owned(), says, holds: details.is_empty(), details }
+}
+
+/// Runs the self-test.
+///
+/// # Errors
+/// When a shipped scenario cannot be played.
+///
+/// # Panics
+/// When a shipped file is broken, which a test forbids.
+pub fn run() -> Result<SelfTest, PlayError> {
+    let mut examined: BTreeMap<&str, u64> = BTreeMap::new();
+    let (mut findings, mut expectations, mut differences) = (Vec::new(), Vec::new(), Vec::new());
+    for (name, _) in shipped() {
+        let scenario = shipped_scenario(name).expect("a shipped scenario");
+        let ledger = play(&scenario, &Plan::default())?;
+        let again = play(&scenario, &Plan::default())?;
+        if let Some(difference) = first_difference(&ledger, &again) {
+            differences.push(format!("{name}: line {} of the ledger differs", difference.line));
+        }
+        let verdict = laws::judge(&ledger);
+        for result in &verdict.results {
+            *examined.entry(result.check).or_insert(0) += result.examined;
+        }
+        findings.extend(verdict.findings().map(|finding| {
+            format!("{name}: {} at event {}: {}", finding.check, finding.event, finding.evidence)
+        }));
+        for expect in &scenario.expects {
+            let found = figure(&expect.figure).map(|figure| figure.of(&ledger));
+            let wanted = serde_json::to_value(&expect.is).ok();
+            if found != wanted {
+                expectations.push(format!("{name}: {} expected {wanted:?}, found {found:?}", expect.figure));
+            }
+        }
+    }
+    let vacuous: Vec<String> = laws::checks()
+        .iter()
+        .filter(|check| examined.get(check.id).copied().unwrap_or(0) == 0)
+        .map(|check| format!("{} looked at nothing in any scenario", check.id))
+        .collect();
+    let mut claims = Vec::new();
+    for (id, _) in SHIPPED {
+        let found = shipped_break(id).expect("a shipped break");
+        let scenario = shipped_scenario(&found.scenario).expect("a break names a shipped scenario");
+        let shown: breaks::Shown = found.show(&scenario)?;
+        if !shown.holds {
+            claims.push(format!("{id}: caught by {:?}, figures {:?}", shown.caught_by, shown.figures));
+        }
+    }
+    let problems = matrix::build()?.problems();
+    let looked = laws::checks().len();
+    Ok(SelfTest {
+        schema: laws::SCHEMA,
+        steps: vec![
+            step("laws", format!("{} scenarios break no law", shipped().len()), findings),
+            step("expectations", "every scenario ends as it says".to_owned(), expectations),
+            step("determinism", "every scenario gives the same bytes twice".to_owned(), differences),
+            step("vacuity", format!("{looked} checks all looked at something"), vacuous),
+            step("claims", format!("{} breaks degrade as they claim", SHIPPED.len()), claims),
+            step("matrix", "every break is caught by its law, every check can fail".to_owned(), problems),
+        ],
+    })
+}
