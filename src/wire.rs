@@ -3,6 +3,8 @@
 //! A [`Row`] is one message of a conversation in the shape that the runtime keeps and the store holds.
 //! Never: a decision. This room knows shapes, not behaviour.
 
+pub mod ids;
+pub mod repair;
 pub mod row;
 
 pub use row::{Content, Role, Row, ToolCall};
