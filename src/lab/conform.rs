@@ -7,6 +7,8 @@
 //! A difference is either undeclared, which fails, or listed with its reason in `deliberate.toml`.
 
 mod compare;
+mod search;
+mod sessions;
 mod text;
 
 pub use compare::first_difference;
@@ -71,7 +73,7 @@ impl Fixtures {
 pub type Replay = fn(&str, &Value, &Fixtures) -> Result<Value, ReplayError>;
 
 /// A family of mechanisms, the vectors' file stem, and its adapter.
-pub const FAMILIES: &[(&str, Replay)] = &[];
+pub const FAMILIES: &[(&str, Replay)] = &[("search", search::replay), ("sessions", sessions::replay)];
 
 /// The outcome of one vector.
 #[derive(Debug, Clone, PartialEq)]
