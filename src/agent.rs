@@ -9,3 +9,4 @@ pub mod text;
 pub mod threats;
 pub mod transcript;
 pub mod turn;
+pub mod search;

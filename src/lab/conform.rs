@@ -9,6 +9,8 @@
 mod compare;
 mod compress;
 mod memory;
+mod search;
+mod sessions;
 mod text;
 mod threats;
 mod turn;
@@ -81,6 +83,7 @@ pub const FAMILIES: &[(&str, Replay)] = &[
     ("memory", memory::replay),
     ("threats", threats::replay),
 ];
+pub const FAMILIES: &[(&str, Replay)] = &[("search", search::replay), ("sessions", sessions::replay)];
 
 /// The outcome of one vector.
 #[derive(Debug, Clone, PartialEq)]

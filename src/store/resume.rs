@@ -1,0 +1,179 @@
+//! Loading a conversation: for the model, and for people.
+
+use std::collections::BTreeMap;
+
+use rusqlite::params_from_iter;
+use serde_json::Value;
+
+use super::record::{COLUMNS, Flags};
+use super::{Store, StoreError, StoredRow};
+use crate::wire::repair::{Repaired, repair};
+use crate::wire::{Content, Row};
+
+impl Store {
+    /// The live rows of a session as the model sees them, repaired (`Hermes hermes_state_messages.py:1655`). Every row
+    /// carries `_db_persisted` and `_row_id`.
+    ///
+    /// # Errors
+    /// [`StoreError::Sqlite`].
+    pub fn load_for_model(&self, session: &str) -> Result<Repaired, StoreError> {
+        let rows = self.live_rows(session)?.into_iter().map(StoredRow::into_row).collect();
+        Ok(repair(rows))
+    }
+
+    /// The conversation as people see it: every segment that the session continues, with what was summarised away, each
+    /// message once.
+    ///
+    /// # Errors
+    /// [`StoreError::Sqlite`].
+    pub fn load_for_display(&self, session: &str) -> Result<Vec<Row>, StoreError> {
+        let lineage = self.resume_lineage(session)?;
+        let marks = vec!["?"; lineage.len()].join(", ");
+        let rows = self.all(
+            &format!(
+                "SELECT {COLUMNS} FROM messages WHERE session_id IN ({marks}){} ORDER BY id",
+                Flags::Shown.sql()
+            ),
+            params_from_iter(&lineage),
+            StoredRow::read,
+        )?;
+        let mut shown: Vec<Row> = Vec::new();
+        for row in self.once_each(rows) {
+            let row = row.into_row();
+            match self.repeats(&shown, &row) {
+                None => shown.push(row),
+                Some((_, false)) => {}
+                Some((at, true)) => {
+                    shown.remove(at);
+                    shown.push(row);
+                }
+            }
+        }
+        Ok(shown)
+    }
+
+    /// The rows of one session as people see them, each message once, in the order of their first copies.
+    ///
+    /// # Errors
+    /// [`StoreError::Sqlite`].
+    pub fn display_rows(&self, session: &str) -> Result<Vec<StoredRow>, StoreError> {
+        Ok(self.once_each(self.stored_rows(session, Flags::Shown)?))
+    }
+
+    /// Of all copies of a message the live one stays, else the newest, at the place of the first
+    /// (`Hermes hermes_state_messages.py:1184`). `rows` are in the order of their keys.
+    fn once_each(&self, rows: Vec<StoredRow>) -> Vec<StoredRow> {
+        let mut places: BTreeMap<String, usize> = BTreeMap::new();
+        let mut kept: Vec<StoredRow> = Vec::with_capacity(rows.len());
+        for row in rows {
+            match places.get(&self.identity(&row)) {
+                None => {
+                    places.insert(self.identity(&row), kept.len());
+                    kept.push(row);
+                }
+                Some(&at) if (row.active, row.id) > (kept[at].active, kept[at].id) => kept[at] = row,
+                Some(_) => {}
+            }
+        }
+        kept
+    }
+
+    /// What makes two rows copies of one message: role, text (of a row that carries a handoff its live part), time,
+    /// call ids and tool.
+    fn identity(&self, row: &StoredRow) -> String {
+        let split = if row.role == "user" { (self.split)(&row.clone().into_row()) } else { None };
+        let content = split.map_or_else(|| row.content.clone(), |(_, live)| live.content);
+        format!(
+            "{}\u{1}{content:?}\u{1}{}\u{1}{:?}\u{1}{:?}\u{1}{:?}",
+            row.role, row.timestamp, row.tool_call_id, row.tool_calls, row.tool_name
+        )
+    }
+
+    /// Where `row` repeats a user row that nothing answered yet, and whether it replaces it: a rotation may store a
+    /// request in the parent and again in the child, there beside the handoff.
+    fn repeats(&self, shown: &[Row], row: &Row) -> Option<(usize, bool)> {
+        if !row.is_user() {
+            return None;
+        }
+        let live_of = |row: &Row| match (self.split)(row) {
+            Some((_, live)) => (live.content, true),
+            None => (row.content.clone(), false),
+        };
+        let (content, composite) = live_of(row);
+        if content.is_empty() {
+            return None;
+        }
+        for (at, before) in shown.iter().enumerate().rev() {
+            if before.is_user() {
+                let (known, known_composite) = live_of(before);
+                let comparable = composite || known_composite || matches!(content, Content::Text(_));
+                if known == content && comparable {
+                    return Some((at, composite));
+                }
+            } else if before.is_assistant()
+                && (!before.content.is_empty() || before.tool_calls.as_ref().is_some_and(|calls| !calls.is_empty()))
+            {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// How many rows a resume loads: of the whole lineage as people see it, or only the live ones of the session.
+    ///
+    /// # Errors
+    /// [`StoreError::Sqlite`].
+    pub fn resume_count(&self, session: &str, tip_only: bool) -> Result<u64, StoreError> {
+        let (lineage, flags) = if tip_only {
+            (vec![session.to_owned()], Flags::Live)
+        } else {
+            (self.resume_lineage(session)?, Flags::Shown)
+        };
+        let marks = vec!["?"; lineage.len()].join(", ");
+        let sql = format!("SELECT count(*) FROM messages WHERE session_id IN ({marks}){}", flags.sql());
+        let count = self.one(&sql, params_from_iter(&lineage), |row| row.get::<_, i64>(0))?;
+        Ok(count.map_or(0, i64::unsigned_abs))
+    }
+
+    /// Refuses a resume that would load more rows than the knob allows.
+    ///
+    /// # Errors
+    /// [`StoreError::ResumeTooLarge`].
+    pub fn check_resume(&self, session: &str, tip_only: bool) -> Result<u64, StoreError> {
+        let limit = self.knobs.resume_rows_max;
+        let rows = self.resume_count(session, tip_only)?;
+        if limit > 0 && rows > limit {
+            return Err(StoreError::ResumeTooLarge { rows, limit });
+        }
+        Ok(rows)
+    }
+
+    /// True for a row that a person wrote: no handoff, no bookkeeping of the renderer except a steer.
+    pub(super) fn is_human(&self, row: &Row) -> bool {
+        let kind = row.extra.get("display_kind").and_then(Value::as_str).unwrap_or_default();
+        let handoff = row.extra.get("_compressed_summary").and_then(Value::as_bool).unwrap_or(false);
+        row.is_user()
+            && (matches!(kind, "" | "steer") && !handoff || (self.split)(row).is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy;
+    use crate::store::NewSession;
+
+    #[test]
+    fn a_resume_over_the_limit_is_refused_and_one_at_the_limit_is_not() {
+        let knobs = policy::Store { resume_rows_max: 2, ..policy::Store::default() };
+        let store = Store::open_in_memory(&knobs).unwrap();
+        store.create_session(&NewSession::of("a", "cli"), 0).unwrap();
+        store.append("a", &[Row::user("1"), Row::assistant("2")], 0).unwrap();
+        assert_eq!(store.check_resume("a", true).unwrap(), 2);
+        store.append("a", &[Row::user("3")], 0).unwrap();
+        assert!(matches!(
+            store.check_resume("a", false),
+            Err(StoreError::ResumeTooLarge { rows: 3, limit: 2 })
+        ));
+    }
+}
