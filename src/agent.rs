@@ -5,8 +5,8 @@
 
 pub mod compress;
 pub mod memory;
+pub mod search;
 pub mod text;
 pub mod threats;
 pub mod transcript;
 pub mod turn;
-pub mod search;

@@ -81,9 +81,10 @@ pub const FAMILIES: &[(&str, Replay)] = &[
     ("compress", compress::replay),
     ("loop", turn::replay),
     ("memory", memory::replay),
+    ("search", search::replay),
+    ("sessions", sessions::replay),
     ("threats", threats::replay),
 ];
-pub const FAMILIES: &[(&str, Replay)] = &[("search", search::replay), ("sessions", sessions::replay)];
 
 /// The outcome of one vector.
 #[derive(Debug, Clone, PartialEq)]
