@@ -6,6 +6,7 @@
 //!
 //! A difference is either undeclared, which fails, or listed with its reason in `deliberate.toml`.
 
+mod breakpoints;
 mod compare;
 mod compress;
 mod memory;
@@ -85,6 +86,8 @@ pub const FAMILIES: &[(&str, Replay)] = &[
     ("sessions", sessions::replay),
     ("threats", threats::replay),
 ];
+pub const FAMILIES: &[(&str, Replay)] =
+    &[("breakpoints", breakpoints::replay), ("compress", compress::replay)];
 
 /// The outcome of one vector.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,0 +1,22 @@
+//! Cache markers: which route takes them, where they go, how long they hold.
+//!
+//! Everything here is a pure function of one request; the stored conversation and the tool registry are never
+//! decorated. [`plan::plan`] runs last in the life of a request, after all repair.
+//!
+//! - `policy`: does the route cache, and in which shape;
+//! - `ttl`: the tier;
+//! - `plan`: the markers; `strip` takes them off again;
+//! - `scaffold`: fixed parts of long user messages;
+//! - `anthropic`: the marked request on Anthropic's own wire.
+
+pub mod anthropic;
+pub mod plan;
+pub mod policy;
+pub mod scaffold;
+pub mod strip;
+pub mod ttl;
+
+pub use plan::{Layout, PlanInputs, Planned, plan};
+pub use policy::{Caching, Route};
+pub use scaffold::Scaffolds;
+pub use ttl::Tier;
