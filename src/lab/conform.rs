@@ -79,6 +79,7 @@ pub type Replay = fn(&str, &Value, &Fixtures) -> Result<Value, ReplayError>;
 
 /// A family of mechanisms, the vectors' file stem, and its adapter.
 pub const FAMILIES: &[(&str, Replay)] = &[
+    ("breakpoints", breakpoints::replay),
     ("compress", compress::replay),
     ("loop", turn::replay),
     ("memory", memory::replay),
@@ -86,8 +87,6 @@ pub const FAMILIES: &[(&str, Replay)] = &[
     ("sessions", sessions::replay),
     ("threats", threats::replay),
 ];
-pub const FAMILIES: &[(&str, Replay)] =
-    &[("breakpoints", breakpoints::replay), ("compress", compress::replay)];
 
 /// The outcome of one vector.
 #[derive(Debug, Clone, PartialEq)]
