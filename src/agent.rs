@@ -3,6 +3,10 @@
 //! A mechanism takes the part of the policy that it needs, explicitly, and reaches time, files and randomness only
 //! through `world`. Never: a question such as "is this break on?"; the knobs are all a mechanism knows.
 
+pub mod curator;
 pub mod memory;
+pub mod skills;
+pub mod stamp;
 pub mod text;
 pub mod threats;
+pub mod yaml;

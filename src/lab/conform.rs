@@ -7,7 +7,9 @@
 //! A difference is either undeclared, which fails, or listed with its reason in `deliberate.toml`.
 
 mod compare;
+mod curator;
 mod memory;
+mod skills;
 mod text;
 mod threats;
 
@@ -73,7 +75,12 @@ impl Fixtures {
 pub type Replay = fn(&str, &Value, &Fixtures) -> Result<Value, ReplayError>;
 
 /// A family of mechanisms, the vectors' file stem, and its adapter.
-pub const FAMILIES: &[(&str, Replay)] = &[("memory", memory::replay), ("threats", threats::replay)];
+pub const FAMILIES: &[(&str, Replay)] = &[
+    ("curator", curator::replay),
+    ("memory", memory::replay),
+    ("skills", skills::replay),
+    ("threats", threats::replay),
+];
 
 /// The outcome of one vector.
 #[derive(Debug, Clone, PartialEq)]
