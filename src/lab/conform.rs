@@ -12,6 +12,9 @@ mod compress;
 mod memory;
 mod search;
 mod sessions;
+mod curator;
+mod memory;
+mod skills;
 mod text;
 mod threats;
 mod turn;
@@ -85,6 +88,9 @@ pub const FAMILIES: &[(&str, Replay)] = &[
     ("memory", memory::replay),
     ("search", search::replay),
     ("sessions", sessions::replay),
+    ("curator", curator::replay),
+    ("memory", memory::replay),
+    ("skills", skills::replay),
     ("threats", threats::replay),
 ];
 

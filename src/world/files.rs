@@ -191,7 +191,7 @@ pub fn normalize(path: &str) -> Option<String> {
 #[derive(Debug, Clone)]
 enum Node {
     File { bytes: Vec<u8>, modified: Millis },
-    Dir,
+    Dir { modified: Millis },
 }
 
 /// Files in memory.
@@ -230,13 +230,13 @@ impl Files for MemFiles {
     fn read(&self, path: &str) -> Result<Vec<u8>, FileError> {
         match self.nodes.get(path) {
             Some(Node::File { bytes, .. }) => Ok(bytes.clone()),
-            Some(Node::Dir) => Err(FileError::WrongKind(path.to_owned())),
+            Some(Node::Dir { .. }) => Err(FileError::WrongKind(path.to_owned())),
             None => Err(FileError::NotFound(path.to_owned())),
         }
     }
 
     fn write(&mut self, path: &str, bytes: &[u8]) -> Result<(), FileError> {
-        if path.is_empty() || matches!(self.nodes.get(path), Some(Node::Dir)) {
+        if path.is_empty() || matches!(self.nodes.get(path), Some(Node::Dir { .. })) {
             return Err(FileError::WrongKind(path.to_owned()));
         }
         self.make_parents(path)?;
@@ -251,13 +251,13 @@ impl Files for MemFiles {
                 self.nodes.remove(path);
                 Ok(())
             }
-            Some(Node::Dir) => Err(FileError::WrongKind(path.to_owned())),
+            Some(Node::Dir { .. }) => Err(FileError::WrongKind(path.to_owned())),
             None => Err(FileError::NotFound(path.to_owned())),
         }
     }
 
     fn remove_dir(&mut self, path: &str) -> Result<(), FileError> {
-        if !matches!(self.nodes.get(path), Some(Node::Dir)) {
+        if !matches!(self.nodes.get(path), Some(Node::Dir { .. })) {
             return Err(FileError::NotFound(path.to_owned()));
         }
         let doomed: Vec<String> = self.below(path).map(|(name, _)| name.clone()).collect();
@@ -274,9 +274,10 @@ impl Files for MemFiles {
             at = join(&at, part);
             match self.nodes.get(&at) {
                 Some(Node::File { .. }) => return Err(FileError::WrongKind(at)),
-                Some(Node::Dir) => {}
+                Some(Node::Dir { .. }) => {}
                 None => {
-                    self.nodes.insert(at.clone(), Node::Dir);
+                    let node = Node::Dir { modified: self.now };
+                    self.nodes.insert(at.clone(), node);
                 }
             }
         }
@@ -308,7 +309,7 @@ impl Files for MemFiles {
             Node::File { bytes, modified } => {
                 FileMeta { kind: EntryKind::File, len: bytes.len() as u64, modified: *modified }
             }
-            Node::Dir => FileMeta { kind: EntryKind::Dir, len: 0, modified: 0 },
+            Node::Dir { modified } => FileMeta { kind: EntryKind::Dir, len: 0, modified: *modified },
         })
     }
 
@@ -317,14 +318,14 @@ impl Files for MemFiles {
         self.below(path)
             .filter(|(name, _)| !name[skip..].contains('/'))
             .map(|(name, node)| {
-                let kind = if matches!(node, Node::Dir) { EntryKind::Dir } else { EntryKind::File };
+                let kind = if matches!(node, Node::Dir { .. }) { EntryKind::Dir } else { EntryKind::File };
                 (name[skip..].to_owned(), kind)
             })
             .collect()
     }
 
     fn touch(&mut self, path: &str, at: Millis) {
-        if let Some(Node::File { modified, .. }) = self.nodes.get_mut(path) {
+        if let Some(Node::File { modified, .. } | Node::Dir { modified }) = self.nodes.get_mut(path) {
             *modified = at;
         }
     }
