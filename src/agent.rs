@@ -5,16 +5,13 @@
 
 pub mod breakpoints;
 pub mod compress;
-pub mod memory;
-pub mod search;
-pub mod text;
-pub mod threats;
-pub mod transcript;
-pub mod turn;
 pub mod curator;
 pub mod memory;
+pub mod search;
 pub mod skills;
 pub mod stamp;
 pub mod text;
 pub mod threats;
+pub mod transcript;
+pub mod turn;
 pub mod yaml;

@@ -9,11 +9,10 @@
 mod breakpoints;
 mod compare;
 mod compress;
+mod curator;
 mod memory;
 mod search;
 mod sessions;
-mod curator;
-mod memory;
 mod skills;
 mod text;
 mod threats;
@@ -84,12 +83,11 @@ pub type Replay = fn(&str, &Value, &Fixtures) -> Result<Value, ReplayError>;
 pub const FAMILIES: &[(&str, Replay)] = &[
     ("breakpoints", breakpoints::replay),
     ("compress", compress::replay),
+    ("curator", curator::replay),
     ("loop", turn::replay),
     ("memory", memory::replay),
     ("search", search::replay),
     ("sessions", sessions::replay),
-    ("curator", curator::replay),
-    ("memory", memory::replay),
     ("skills", skills::replay),
     ("threats", threats::replay),
 ];
