@@ -116,7 +116,7 @@ impl<M: Model> Harness<M> {
         fork.persisted = false;
         fork.copied_from = Some(parent.conversation());
         fork.planned = self.world.clone();
-        fork.reads = crate::agent::skills::Reads::default();
+        fork.writer = crate::agent::skills::Writer::new(crate::agent::skills::Origin::BackgroundReview);
         fork.agent.counts_iterations = false;
         fork.agent.pending_steer = None;
         fork.agent.stored = fork.agent.transcript.rows().len();

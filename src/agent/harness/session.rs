@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::agent::compress::{Compressor, ModelFacts, State};
 use crate::agent::memory::MemoryStore;
-use crate::agent::skills::Reads;
+use crate::agent::skills::{Origin as WriterOrigin, Writer};
 use crate::agent::{tools, turn};
 use crate::ledger::{Conversation, Lane, Name};
 use crate::policy::{Policy, WhitelistScope};
@@ -118,7 +118,7 @@ pub struct Session {
     /// Its compressor.
     pub compressor: Compressor,
     /// Files that this run has read.
-    pub reads: Reads,
+    pub writer: Writer,
     /// The planned break that the next request is; empty for none.
     pub planned: Name,
     /// The conversation that this one was copied from.
@@ -160,7 +160,7 @@ impl Session {
             permits: Permits::default(),
             memory,
             compressor: Compressor::new(&policy.compress, model, State::default()),
-            reads: Reads::default(),
+            writer: Writer::new(WriterOrigin::Foreground),
             planned: Name::from(""),
             copied_from: None,
             started_at: now,

@@ -1,0 +1,298 @@
+//! Skills: the tools that use them, the curator that ages them, and what the user does by hand.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::agent::curator;
+use crate::agent::skills::{Action, Done, Library, Lifecycle, Record, Refusal, Request, State, Usage};
+use crate::ledger::{CuratorRan, Lane, Name, SkillChanged, SkillViewed, What};
+use crate::model::Model;
+use crate::scenario::SkillSpec;
+use crate::world::{Millis, clock};
+
+use super::dispatch::ToolResult;
+use super::host::Run;
+use super::{Harness, HarnessError};
+
+/// What is known of a skill before it changes.
+struct Before {
+    created_by: String,
+    uses: u64,
+    age_days: u64,
+    existed: bool,
+}
+
+impl<M: Model> Run<'_, M> {
+    pub(super) fn skills_list(&mut self) -> ToolResult {
+        let library = self.harness.library();
+        let rows: Vec<Value> = library
+            .catalogue(&*self.harness.home)
+            .into_iter()
+            .map(|entry| json!({ "name": entry.name, "category": entry.category, "description": entry.description }))
+            .collect();
+        ToolResult::done(json!({ "skills": rows }).to_string())
+    }
+
+    pub(super) fn skill_view(&mut self, arguments: &Value) -> ToolResult {
+        let text = |key: &str| arguments.get(key).and_then(Value::as_str);
+        let name = text("name").unwrap_or_default();
+        let library = self.harness.library();
+        let now = self.harness.clock.now();
+        let writer = &mut self.session.writer;
+        match library.view(&mut *self.harness.home, now, writer, name, text("file_path")) {
+            Ok((view, _)) => {
+                let viewed = SkillViewed { skill: name.into(), lane: self.session.lane };
+                self.event(What::SkillViewed(viewed));
+                ToolResult::done(json!({ "name": name, "content": view.text, "files": view.support_files }).to_string())
+            }
+            Err(refusal) => ToolResult::failed(refusal.to_string()),
+        }
+    }
+
+    /// Reading a skill's file by path counts as reading it.
+    pub(super) fn read_skill_file(&mut self, path: &str) -> ToolResult {
+        match self.harness.home.read_text(path) {
+            Ok(content) => {
+                self.session.writer.mark_read(&*self.harness.home, path);
+                ToolResult::done(json!({ "content": content }).to_string())
+            }
+            Err(error) => ToolResult::failed(error.to_string()),
+        }
+    }
+
+    pub(super) fn skill_manage(&mut self, arguments: &Value) -> ToolResult {
+        let request = Request::read(arguments);
+        let library = self.harness.library();
+        let now = self.harness.clock.now();
+        let operations = request.operations();
+        let before: Vec<Before> = operations.iter().map(|operation| self.harness.known(&operation.name, now)).collect();
+        let read: Vec<bool> = operations
+            .iter()
+            .map(|operation| {
+                let file = library.skill_file(&*self.harness.home, &operation.name);
+                file.is_some_and(|file| self.session.writer.has_read(&*self.harness.home, &file))
+            })
+            .collect();
+        let result = library.manage(&mut *self.harness.home, now, &self.session.writer, &request);
+        for ((operation, before), read_before) in operations.iter().zip(before).zip(read) {
+            let changed = SkillChanged {
+                skill: operation.name.as_str().into(),
+                action: operation.action.as_ref().map_or("", Action::word).into(),
+                origin: self.session.origin.word().into(),
+                created_by: before.created_by.as_str().into(),
+                ok: result.is_ok(),
+                refusal: result.as_ref().err().map_or("", |refusal| refusal.reason.id()).into(),
+                read_before,
+                existed: before.existed,
+                uses: before.uses,
+                age_days: before.age_days,
+            };
+            self.event(What::SkillChanged(changed));
+        }
+        match result {
+            Ok(done) => {
+                self.hot_load();
+                ToolResult::done(json!({ "success": true, "staged": done == Done::Staged }).to_string())
+            }
+            Err(refusal) if is_guard(&refusal) => {
+                ToolResult { refused_by: Some("provenance"), ..ToolResult::failed(refusal.to_string()) }
+            }
+            Err(refusal) => ToolResult::failed(refusal.to_string()),
+        }
+    }
+}
+
+/// A refusal because of who asks, not because of what is asked.
+fn is_guard(refusal: &Refusal) -> bool {
+    refusal.reason.id().starts_with("bg_")
+}
+
+impl<M: Model> Harness<M> {
+    pub(super) fn library(&self) -> Library {
+        Library::new(&self.policy, &[])
+    }
+
+    fn known(&self, name: &str, now: Millis) -> Before {
+        let library = self.library();
+        let usage = Usage::load(&*self.home, library.root());
+        let record = usage.get(name);
+        let created = record.and_then(|record| record.instant("created_at")).unwrap_or(now);
+        Before {
+            created_by: record.and_then(Record::created_by).unwrap_or("user").to_owned(),
+            uses: record.map_or(0, |record| record.count("use_count")),
+            age_days: u64::try_from((now - created) / clock::DAY).unwrap_or(0),
+            existed: library.skill_file(&*self.home, name).is_some(),
+        }
+    }
+
+    /// Puts a skill into the home, with the history that its description gives.
+    ///
+    /// # Errors
+    /// When the home cannot be written.
+    pub fn add_skill(&mut self, spec: &SkillSpec, start: Millis) -> Result<(), HarnessError> {
+        let library = self.library();
+        let dir = match spec.category.as_str() {
+            "" => format!("{}/{}", library.root(), spec.name),
+            category => format!("{}/{category}/{}", library.root(), spec.name),
+        };
+        let text = format!(
+            "---\nname: {}\ndescription: {}\n---\n\n{}\n",
+            spec.name,
+            json!(spec.description),
+            if spec.body.is_empty() { "Steps come with use." } else { &spec.body }
+        );
+        self.home.write(&format!("{dir}/SKILL.md"), text.as_bytes())?;
+        let created = start + spec.created_day * clock::DAY;
+        let mut record = Record::fresh(created);
+        if spec.created_by == "agent" {
+            record.set("created_by", "agent");
+        }
+        record.set("pinned", spec.pinned);
+        record.set("use_count", spec.uses);
+        record.set("view_count", spec.uses);
+        if let Some(day) = spec.used_day {
+            let used = crate::agent::stamp::text(start + day * clock::DAY);
+            record.set("last_used_at", used.as_str());
+            record.set("last_viewed_at", used);
+        }
+        let mut usage = Usage::load(&*self.home, library.root());
+        usage.put(&spec.name, record);
+        usage.save(&mut *self.home, library.root())?;
+        Ok(())
+    }
+
+    /// The user loads a skill by hand: a use like any other.
+    ///
+    /// # Errors
+    /// When there is no such skill.
+    pub fn view_skill(&mut self, name: &str) -> Result<(), HarnessError> {
+        let library = self.library();
+        let now = self.clock.now();
+        let mut writer = crate::agent::skills::Writer::new(crate::agent::skills::Origin::Foreground);
+        library
+            .view(&mut *self.home, now, &mut writer, name, None)
+            .map_err(|refusal| HarnessError::Script(refusal.to_string()))?;
+        let session = self.open.clone().unwrap_or_else(|| self.world.clone());
+        self.event(&session, What::SkillViewed(SkillViewed { skill: name.into(), lane: Lane::Main }));
+        Ok(())
+    }
+
+    /// One pass of the curator.
+    ///
+    /// # Errors
+    /// When the home cannot be read.
+    pub fn curate(&mut self) -> Result<(), HarnessError> {
+        let library = self.library();
+        let now = self.clock.now();
+        let usage = Usage::load(&*self.home, library.root());
+        let names: Vec<String> =
+            library.catalogue(&*self.home).into_iter().map(|entry| entry.name).collect();
+        let before: Vec<(String, Before)> = names.iter().map(|name| (name.clone(), self.known(name, now))).collect();
+        let candidates = curator::candidates(&library, &self.policy.curator, &*self.home);
+        let skipped: Vec<Name> =
+            names.iter().filter(|name| !candidates.contains(name)).map(|name| name.as_str().into()).collect();
+        let scheduled = self.scheduled_skills();
+        let pass = curator::run_transitions(&library, &self.policy.curator, &mut *self.home, now, &scheduled);
+        let world = self.world.clone();
+        let mut moved: Vec<(String, &str)> = pass.archived.iter().map(|name| (name.clone(), "archive")).collect();
+        for (name, event) in &pass.events {
+            match event {
+                Lifecycle::Stale => moved.push((name.clone(), "stale")),
+                Lifecycle::Restored => moved.push((name.clone(), "reactivate")),
+                _ => {}
+            }
+        }
+        for (name, action) in &moved {
+            let Some((_, known)) = before.iter().find(|(other, _)| other == name) else { continue };
+            let changed = SkillChanged {
+                skill: name.as_str().into(),
+                action: (*action).into(),
+                origin: "curator".into(),
+                created_by: known.created_by.as_str().into(),
+                ok: true,
+                refusal: world.clone(),
+                read_before: false,
+                existed: true,
+                uses: known.uses,
+                age_days: known.age_days,
+            };
+            self.event(&world, What::SkillChanged(changed));
+        }
+        let named = |action: &str| -> Vec<Name> {
+            moved.iter().filter(|(_, done)| *done == action).map(|(name, _)| name.as_str().into()).collect()
+        };
+        let present: Vec<Name> =
+            library.catalogue(&*self.home).into_iter().map(|entry| entry.name.into()).collect();
+        let overdue = self.overdue(&usage, &present, &scheduled, now);
+        let ran = CuratorRan {
+            checked: pass.counts.checked,
+            stale: named("stale"),
+            archived: named("archive"),
+            reactivated: named("reactivate"),
+            skipped,
+            present,
+            overdue,
+        };
+        self.event(&world, What::CuratorRan(ran));
+        Ok(())
+    }
+
+    /// Managed skills that are past the published archive age and still there.
+    fn overdue(&self, usage: &Usage, present: &[Name], scheduled: &BTreeSet<String>, now: Millis) -> Vec<Name> {
+        let days = i64::try_from(crate::policy::Curator::default().archive_after_days).unwrap_or(i64::MAX);
+        present
+            .iter()
+            .filter(|name| {
+                let Some(record) = usage.get(name) else { return false };
+                let anchor = record.last_activity().or_else(|| record.instant("created_at")).unwrap_or(now);
+                record.is_managed()
+                    && !record.is_pinned()
+                    && !scheduled.contains(&***name)
+                    && record.state() != State::Archived.word()
+                    && now - anchor >= days.saturating_mul(clock::DAY)
+            })
+            .cloned()
+            .collect()
+    }
+
+    /// Brings a skill back from the archive.
+    ///
+    /// # Errors
+    /// When it is not there, or something stands in its place.
+    pub fn restore_skill(&mut self, name: &str) -> Result<(), HarnessError> {
+        let library = self.library();
+        let now = self.clock.now();
+        let created_by = self.known(name, now).created_by;
+        curator::restore(&library, &mut *self.home, now, name)
+            .map_err(|error| HarnessError::Script(format!("skill `{name}` cannot be restored: {error}")))?;
+        let world = self.world.clone();
+        let changed = SkillChanged {
+            skill: name.into(),
+            action: "restore".into(),
+            origin: "user".into(),
+            created_by: created_by.as_str().into(),
+            ok: true,
+            refusal: world.clone(),
+            read_before: false,
+            existed: true,
+            uses: 0,
+            age_days: 0,
+        };
+        self.event(&world, What::SkillChanged(changed));
+        Ok(())
+    }
+
+    /// Empties memory, as a fresh home has it.
+    ///
+    /// # Errors
+    /// When the home cannot be written.
+    pub fn clear_memory(&mut self) -> Result<(), HarnessError> {
+        for target in crate::agent::memory::Target::BOTH {
+            if self.home.exists(target.path()) {
+                self.home.remove_file(target.path())?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,70 @@
+//! Search over earlier conversations.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::agent::search::{self, Answer, Arguments, Caller, SearchError};
+use crate::ledger::{Name, Searched, What};
+use crate::model::Model;
+use crate::wire::Chain;
+
+use super::dispatch::ToolResult;
+use super::host::Run;
+use super::{Harness, HarnessError};
+
+impl<M: Model> Run<'_, M> {
+    pub(super) fn session_search(&mut self, arguments: &Value) -> ToolResult {
+        let name = self.session.name.clone();
+        match self.harness.search_as(Some(&name), arguments) {
+            Ok(answer) => ToolResult::done(answer.to_json().to_string()),
+            Err(error) => ToolResult::failed(error.to_string()),
+        }
+    }
+}
+
+impl<M: Model> Harness<M> {
+    /// Searches for conversations; `session` is the one that asks.
+    ///
+    /// # Errors
+    /// When the store fails; a query that finds nothing is an answer.
+    pub fn search(&mut self, query: &str, limit: usize, session: Option<&str>) -> Result<(), HarnessError> {
+        let arguments = json!({ "query": query, "limit": limit });
+        match self.search_as(session, &arguments) {
+            Ok(_) | Err(SearchError::Refused(_)) => Ok(()),
+            Err(SearchError::Store(error)) => Err(error.into()),
+        }
+    }
+
+    fn search_as(&mut self, session: Option<&str>, arguments: &Value) -> Result<Answer, SearchError> {
+        let now = self.clock.now();
+        let read = Arguments::read(arguments, now, &self.policy.search)?;
+        let caller = Caller { session, now };
+        let answer = search::session_search(&self.store, &BTreeMap::new(), &read, caller, &self.policy.search)?;
+        if let Answer::Discover(found) = &answer {
+            let mut hits = Vec::new();
+            let mut verbatim = true;
+            for hit in &found.results {
+                // Where lineage is not climbed, conversations are still told apart by their true root.
+                let (root, _) = self.store.search_root(&hit.session)?;
+                for shown in &hit.rows {
+                    let stored = self.store.stored_row(shown.row.id)?;
+                    let text = stored.map(|row| row.content.flat()).unwrap_or_default();
+                    let whole = shown.row.content.flat();
+                    verbatim &= shown.cut_from.is_some() || text == whole;
+                }
+                let digest = Chain::EMPTY.then(&crate::wire::Segment::new(crate::wire::Level::Messages, hit.snippet.as_str()));
+                hits.push((Name::from(hit.session.as_str()), Name::from(root.as_str()), digest.to_string().into()));
+            }
+            let searched = Searched {
+                query: found.query.as_str().into(),
+                limit: read.limit as u64,
+                hits,
+                verbatim,
+            };
+            let name = session.map_or_else(|| self.world.clone(), Name::from);
+            self.event(&name, What::Searched(searched));
+        }
+        Ok(answer)
+    }
+}
