@@ -13,7 +13,7 @@ mod discover;
 mod scroll;
 pub mod time;
 
-pub use answer::{Answer, Conversation, Detail, Discovery, Listed, Refusal, Shown, SessionFacts};
+pub use answer::{Answer, Conversation, Detail, Discovery, Listed, Refusal, SessionFacts, Shown};
 pub use arguments::{Arguments, exclude_ids};
 pub use browse::browse;
 pub use discover::discover;
@@ -73,5 +73,73 @@ pub fn session_search(
             Ok(Answer::Browse(browse(store, arguments.limit, caller, knobs)?))
         }
         (None, _) => Ok(Answer::Discover(discover(store, arguments, caller, knobs)?)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::store::NewSession;
+    use crate::wire::Row;
+
+    /// A conversation in two segments, a scheduled run, a delegate's run, and the caller's own.
+    fn store() -> Store {
+        let store = Store::open_in_memory(&policy::Store::default()).unwrap();
+        for (id, source, parent) in [
+            ("one", "cli", None),
+            ("two", "cli", Some("one")),
+            ("nightly", "cron", None),
+            ("helper", "subagent", Some("two")),
+            ("now", "cli", None),
+        ] {
+            let new = NewSession { parent, ..NewSession::of(id, source) };
+            store.create_session(&new, 1_000).unwrap();
+            store.append(id, &[Row::user(format!("the lighthouse in {id}"))], 1_000).unwrap();
+        }
+        store.end_session("one", "compression", 2_000).unwrap();
+        store
+    }
+
+    fn ask(store: &Store, given: &serde_json::Value) -> Result<Answer, SearchError> {
+        let knobs = policy::Search::default();
+        let arguments = Arguments::read(given, 10_000, &knobs)?;
+        let caller = Caller { session: Some("now"), now: 10_000 };
+        session_search(store, &BTreeMap::from([("work".to_owned(), store)]), &arguments, caller, &knobs)
+    }
+
+    #[test]
+    fn a_conversation_takes_one_place_and_quotes_the_segment_that_matched() {
+        let Ok(Answer::Discover(found)) = ask(&store(), &json!({"query": "lighthouse", "limit": 5})) else {
+            panic!("no answer");
+        };
+        let places: Vec<(&str, &str)> =
+            found.results.iter().map(|found| (found.session.as_str(), found.root.as_str())).collect();
+        assert_eq!(places, [("one", "one"), ("nightly", "nightly")]);
+        assert_eq!(found.sessions_searched, Some(2));
+        let json = Answer::Discover(found).to_json();
+        assert_eq!(json["results"][0]["messages"][0]["anchor"], true);
+    }
+
+    #[test]
+    fn without_folding_every_row_takes_a_place() {
+        let knobs = policy::Search { one_per_conversation: false, ..policy::Search::default() };
+        let arguments = Arguments::read(&json!({"query": "lighthouse"}), 0, &knobs).unwrap();
+        let caller = Caller { session: None, now: 0 };
+        let found = discover(&store(), &arguments, caller, &knobs).unwrap();
+        assert_eq!(found.results.len(), 3);
+        assert_eq!(found.results[1].root, "one");
+    }
+
+    #[test]
+    fn a_link_names_the_profile_to_ask() {
+        let store = store();
+        let Ok(Answer::Read(whole)) = ask(&store, &json!({"session_id": "work/two"})) else {
+            panic!("no answer");
+        };
+        assert_eq!(whole.message_count, 1);
+        let refused = ask(&store, &json!({"session_id": "home/two"})).unwrap_err();
+        assert!(matches!(refused, SearchError::Refused(Refusal::UnknownProfile(_))));
     }
 }

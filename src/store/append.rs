@@ -44,7 +44,10 @@ impl Store {
             let inserted = self.insert_rows(session, rows, now)?;
             let counted = "UPDATE sessions SET message_count = message_count + ?2, \
                 tool_call_count = tool_call_count + ?3 WHERE id = ?1";
-            if self.execute(counted, params![session, whole(inserted.ids.len()), whole(inserted.tool_calls)])? == 0 {
+            if self
+                .execute(counted, params![session, whole(inserted.ids.len()), whole(inserted.tool_calls)])?
+                == 0
+            {
                 return Err(StoreError::NoSession(session.to_owned()));
             }
             Ok(inserted.ids)

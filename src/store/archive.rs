@@ -91,7 +91,8 @@ impl Store {
             for id in &superseded {
                 self.execute(hide, [id])?;
             }
-            let archive = "UPDATE messages SET active = 0, compacted = 1 WHERE session_id = ?1 AND active = 1";
+            let archive =
+                "UPDATE messages SET active = 0, compacted = 1 WHERE session_id = ?1 AND active = 1";
             self.execute(archive, [session])?;
             let inserted = self.insert_rows(session, &rows, now)?;
             let cloned = self.clone_rows(session, &late)?;
@@ -130,7 +131,10 @@ fn superseded_rows(live: &[StoredRow], late: &[i64], archival: &Archival<'_>) ->
     let late: BTreeSet<i64> = late.iter().copied().collect();
     let seen = live.iter().rev().map(|row| row.id).filter(|id| !late.contains(id));
     let mut superseded: BTreeSet<i64> = seen.take(archival.tail_count).collect();
-    superseded.extend(archival.carried.iter().filter_map(|row| original_of(row, live)));
+    if !archival.carried.is_empty() {
+        let originals = Originals::of(live);
+        superseded.extend(archival.carried.iter().filter_map(|row| originals.original_of(row)));
+    }
     superseded.extend(late);
     superseded
 }
@@ -149,24 +153,37 @@ fn saying_of_stored(row: &StoredRow) -> Saying {
     (row.role.clone(), cell, row.tool_calls.clone(), row.tool_call_id.clone())
 }
 
-/// The live row that a carried row is a copy of: by its key if it still says the same, else the only one that says the
-/// same at the same time.
-fn original_of(carried: &Row, live: &[StoredRow]) -> Option<i64> {
-    let saying = saying_of(carried);
-    let says_the_same = |row: &&StoredRow| {
-        let stored = saying_of_stored(row);
-        // A loaded row is trimmed; its original need not be.
-        stored == saying || saying_of(&(*row).clone().into_row()) == saying
-    };
-    if let Some(id) = row_id(carried)
-        && live.iter().find(|row| row.id == id).as_ref().is_some_and(says_the_same)
-    {
-        return Some(id);
+/// Live rows by key and by time.
+struct Originals<'a> {
+    by_id: BTreeMap<i64, &'a StoredRow>,
+    by_time: BTreeMap<u64, Vec<&'a StoredRow>>,
+}
+
+impl<'a> Originals<'a> {
+    fn of(live: &'a [StoredRow]) -> Self {
+        let mut by_time: BTreeMap<u64, Vec<&StoredRow>> = BTreeMap::new();
+        for row in live {
+            by_time.entry(row.timestamp.to_bits()).or_default().push(row);
+        }
+        Self { by_id: live.iter().map(|row| (row.id, row)).collect(), by_time }
     }
-    let at = carried.extra.get("timestamp").and_then(Value::as_f64)?;
-    let mut twins = live.iter().filter(|row| row.timestamp.total_cmp(&at).is_eq()).filter(says_the_same);
-    let first = twins.next()?;
-    twins.next().is_none().then_some(first.id)
+
+    /// The row that a carried row is a copy of: by its key if it still says the same, else the only one that says the
+    /// same at the same time.
+    fn original_of(&self, carried: &Row) -> Option<i64> {
+        let saying = saying_of(carried);
+        // A loaded row is trimmed; its original need not be.
+        let says_the_same =
+            |row: &StoredRow| saying_of_stored(row) == saying || saying_of(&row.clone().into_row()) == saying;
+        if let Some(row) = row_id(carried).and_then(|id| self.by_id.get(&id)).filter(|row| says_the_same(row))
+        {
+            return Some(row.id);
+        }
+        let at = carried.extra.get("timestamp").and_then(Value::as_f64)?;
+        let mut twins = self.by_time.get(&at.to_bits())?.iter().filter(|row| says_the_same(row));
+        let first = twins.next()?;
+        twins.next().is_none().then_some(first.id)
+    }
 }
 
 /// New rows without a time take that of a live row that says the same, first come first served: the display view then
@@ -214,7 +231,8 @@ mod tests {
     fn exactly_the_covered_rows_are_summarised_even_below_the_watermark() {
         let store = store_with(&["1", "2", "3"]);
         let rows = [Row::user("sum")];
-        let archival = Archival { rows: &rows, covered: Some(&[1, 3]), watermark: Some(3), ..Archival::default() };
+        let archival =
+            Archival { rows: &rows, covered: Some(&[1, 3]), watermark: Some(3), ..Archival::default() };
         assert_eq!(store.archive("a", &archival, 2_000).unwrap(), 2);
         assert_eq!(live(&store), ["sum", "2"]);
     }

@@ -45,16 +45,15 @@ impl ToSql for Cell<'_> {
 /// ```
 /// use hermes_lab::store::codec::{Cell, encode};
 /// use hermes_lab::wire::Content;
-/// let cell = encode(&Content::Parts(vec!["你".into()]));
-/// assert_eq!(cell, Cell::Text("\0json:[\"\\u4f60\"]".into()));
+/// let content = Content::Parts(vec!["你".into()]);
+/// assert_eq!(encode(&content), Cell::Text("\0json:[\"\\u4f60\"]".into()));
 /// ```
 pub fn encode(content: &Content) -> Cell<'_> {
     match content {
-        Content::Absent | Content::Null => Cell::Null,
+        Content::Absent | Content::Null | Content::Other(Value::Null) => Cell::Null,
         Content::Text(text) if text.starts_with(MARKER) => marked(&Value::from(text.as_str())),
         Content::Text(text) => Cell::Text(Cow::Borrowed(text)),
         Content::Parts(parts) => marked(&Value::Array(parts.clone())),
-        Content::Other(Value::Null) => Cell::Null,
         Content::Other(Value::Bool(on)) => Cell::Integer(i64::from(*on)),
         Content::Other(Value::Number(number)) => match (number.as_i64(), number.as_f64()) {
             (Some(number), _) => Cell::Integer(number),
@@ -150,8 +149,9 @@ fn write_number(out: &mut String, number: &serde_json::Number) {
     match text.split_once('e') {
         // Python writes a sign and at least two digits in an exponent.
         Some((digits, exponent)) => {
-            let (sign, exponent) =
-                exponent.strip_prefix('-').map_or(('+', exponent.trim_start_matches('+')), |rest| ('-', rest));
+            let (sign, exponent) = exponent
+                .strip_prefix('-')
+                .map_or(('+', exponent.trim_start_matches('+')), |rest| ('-', rest));
             let digits = digits.strip_suffix(".0").unwrap_or(digits);
             // Writing to a string cannot fail.
             let _ = write!(out, "{digits}e{sign}{exponent:0>2}");

@@ -52,13 +52,22 @@ impl Store {
         if knobs.wal && sound {
             // A file system without shared memory answers with the old mode; that is no error.
             connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
-            connection.pragma_update_and_check(None, "journal_size_limit", whole(knobs.wal_bytes_max), |_| Ok(()))?;
+            connection.pragma_update_and_check(
+                None,
+                "journal_size_limit",
+                whole(knobs.wal_bytes_max),
+                |_| Ok(()),
+            )?;
         }
         let known = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'sessions'";
+        let mut knobs = knobs.clone();
         if connection.query_row(known, [], |_| Ok(())).optional()?.is_none() {
-            schema::create(&connection, knobs)?;
+            schema::create(&connection, &knobs)?;
+        } else {
+            // A file keeps the indexes that it was made with.
+            schema::adopt(&connection, &mut knobs)?;
         }
-        Ok(Self::over(connection, knobs, false))
+        Ok(Self::over(connection, &knobs, false))
     }
 
     fn over(connection: Connection, knobs: &policy::Store, in_memory: bool) -> Self {
@@ -104,18 +113,13 @@ impl Store {
         &self,
         mut run: impl FnMut(&Connection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let done = self.transaction(&mut |store: &Self| run(&store.connection));
-        let done = match done {
+        match self.transaction(&mut |store: &Self| run(&store.connection)) {
             Err(error) if error.is_corruption() => self.transaction(&mut |store: &Self| {
                 store.drop_indexing()?;
                 run(&store.connection)
             }),
             other => other,
-        }?;
-        if self.depth.get() == 0 {
-            self.after_write();
         }
-        Ok(done)
     }
 
     fn transaction<T, E: From<StoreError>>(
@@ -130,7 +134,11 @@ impl Store {
         self.depth.set(self.depth.get() + 1);
         let done = run(self).and_then(|done| Ok(self.execute(commit, []).map(|_| done)?));
         self.depth.set(self.depth.get() - 1);
-        if done.is_err() {
+        if done.is_ok() {
+            if self.depth.get() == 0 {
+                self.after_write();
+            }
+        } else {
             // The first failure says more than that of the rollback could.
             let _ = self.execute(rollback, []);
             if self.depth.get() > 0 {
@@ -289,6 +297,22 @@ mod tests {
             use std::os::unix::fs::PermissionsExt as _;
             assert_eq!(path.symlink_metadata().unwrap().permissions().mode() & 0o777, 0o600);
         }
+    }
+
+    #[test]
+    fn a_file_keeps_the_indexes_that_it_was_made_with() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("state.db");
+        let words = policy::Store { indexes: vec![Index::Unicode61], ..policy::Store::default() };
+        drop(Store::open_file(&path, &words).unwrap());
+        let lazy = policy::Store { index_when: IndexWhen::Search, ..policy::Store::default() };
+        let store = Store::open_file(&path, &lazy).unwrap();
+        assert_eq!((&store.knobs.indexes, store.knobs.index_when), (&words.indexes, IndexWhen::Append));
+        store.create_session(&NewSession::of("a", "cli"), 0).unwrap();
+        store.append("a", &[Row::user("heron")], 0).unwrap();
+        let knobs = policy::Search::default();
+        let found = store.search(&crate::store::search::SearchQuery::of("heron", &knobs), &knobs).unwrap();
+        assert_eq!(found.hits.len(), 1);
     }
 
     #[test]

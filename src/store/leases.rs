@@ -119,7 +119,8 @@ impl Store {
         self.write(|_| {
             let key = self.turn_lease_key(session)?;
             let expires = seconds(now) + seconds(ttl.max(100));
-            let sql = "UPDATE session_turn_leases SET expires_at = ?3 WHERE conversation_id = ?1 AND holder = ?2";
+            let sql =
+                "UPDATE session_turn_leases SET expires_at = ?3 WHERE conversation_id = ?1 AND holder = ?2";
             Ok(self.execute(sql, params![key, holder, expires])? > 0)
         })
     }

@@ -177,7 +177,7 @@ impl Store {
                     (Some(a), Some(b)) => Some(a.max(b)),
                     (a, b) => a.or(b),
                 };
-                Ok(later.map_or_else(|| row.get(1), Ok)?)
+                later.map_or_else(|| row.get(1), Ok)
             },
         )?;
         Ok(latest)

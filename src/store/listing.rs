@@ -36,8 +36,8 @@ impl Store {
             return Ok(true);
         }
         let Some(parent) = self.session(parent)? else { return Ok(false) };
-        let branched = parent.ended_by("branched")
-            && parent.ended_at.is_some_and(|ended| session.started_at >= ended);
+        let branched =
+            parent.ended_by("branched") && parent.ended_at.is_some_and(|ended| session.started_at >= ended);
         Ok(branched || is_reset_child(session, &parent))
     }
 
@@ -51,9 +51,10 @@ impl Store {
             Flags::Any.sql()
         );
         let rows = self.all(&sql, [session], StoredRow::read)?;
-        let mut texts = rows.into_iter().map(StoredRow::into_row).filter(|row| self.is_human(row)).map(|row| {
-            (self.split)(&row).map_or_else(|| row.content.flat(), |(_, live)| live.content.flat())
-        });
+        let mut texts =
+            rows.into_iter().map(StoredRow::into_row).filter(|row| self.is_human(row)).map(|row| {
+                (self.split)(&row).map_or_else(|| row.content.flat(), |(_, live)| live.content.flat())
+            });
         Ok(texts.find(|text| !text.trim().is_empty()))
     }
 }

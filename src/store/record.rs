@@ -179,14 +179,7 @@ impl StoredRow {
                 }
             }
         }
-        Row {
-            role,
-            content,
-            tool_calls: calls,
-            tool_call_id: self.tool_call_id,
-            name: self.tool_name,
-            extra,
-        }
+        Row { role, content, tool_calls: calls, tool_call_id: self.tool_call_id, name: self.tool_name, extra }
     }
 }
 
@@ -203,7 +196,8 @@ pub fn without_context(text: &str) -> String {
     if !text.contains("emory") && !text.contains("EMORY") {
         return text.trim().to_owned();
     }
-    let cleaned = BLOCKS.iter().fold(text.to_owned(), |text, block| block.replace_all(&text, "").into_owned());
+    let cleaned =
+        BLOCKS.iter().fold(text.to_owned(), |text, block| block.replace_all(&text, "").into_owned());
     cleaned.trim().to_owned()
 }
 

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::record::{COLUMNS, Flags};
 use super::{Store, StoreError, StoredRow};
+use crate::wire::Row;
 use crate::wire::repair::{Repaired, repair};
-use crate::wire::{Content, Row};
 
 impl Store {
     /// The live rows of a session as the model sees them, repaired (`Hermes hermes_state_messages.py:1655`). Every row
@@ -37,19 +37,8 @@ impl Store {
             params_from_iter(&lineage),
             StoredRow::read,
         )?;
-        let mut shown: Vec<Row> = Vec::new();
-        for row in self.once_each(rows) {
-            let row = row.into_row();
-            match self.repeats(&shown, &row) {
-                None => shown.push(row),
-                Some((_, false)) => {}
-                Some((at, true)) => {
-                    shown.remove(at);
-                    shown.push(row);
-                }
-            }
-        }
-        Ok(shown)
+        let rows = self.once_each(rows).into_iter().map(StoredRow::into_row);
+        Ok(self.without_repeats(rows))
     }
 
     /// The rows of one session as people see them, each message once, in the order of their first copies.
@@ -89,34 +78,40 @@ impl Store {
         )
     }
 
-    /// Where `row` repeats a user row that nothing answered yet, and whether it replaces it: a rotation may store a
-    /// request in the parent and again in the child, there beside the handoff.
-    fn repeats(&self, shown: &[Row], row: &Row) -> Option<(usize, bool)> {
-        if !row.is_user() {
-            return None;
-        }
-        let live_of = |row: &Row| match (self.split)(row) {
-            Some((_, live)) => (live.content, true),
-            None => (row.content.clone(), false),
-        };
-        let (content, composite) = live_of(row);
-        if content.is_empty() {
-            return None;
-        }
-        for (at, before) in shown.iter().enumerate().rev() {
-            if before.is_user() {
-                let (known, known_composite) = live_of(before);
-                let comparable = composite || known_composite || matches!(content, Content::Text(_));
-                if known == content && comparable {
-                    return Some((at, composite));
+    /// The rows without requests that repeat one which nothing answered yet: a rotation may store a request in the
+    /// parent and again in the child, there beside the handoff; then the child's row stays.
+    fn without_repeats(&self, rows: impl Iterator<Item = Row>) -> Vec<Row> {
+        let mut shown: Vec<Option<Row>> = Vec::new();
+        // Requests since the last answer: what they say, their place, and whether they stand beside a handoff.
+        let mut open: BTreeMap<String, (usize, bool)> = BTreeMap::new();
+        for row in rows {
+            let answers = row.is_assistant()
+                && (!row.content.is_empty()
+                    || row.tool_calls.as_ref().is_some_and(|calls| !calls.is_empty()));
+            if answers {
+                open.clear();
+            } else if row.is_user() {
+                let (said, beside) = match (self.split)(&row) {
+                    Some((_, live)) => (live.content, true),
+                    None => (row.content.clone(), false),
+                };
+                let key = format!("{said:?}");
+                match open.get(&key) {
+                    Some(&(at, known_beside)) if beside || known_beside || said.text().is_some() => {
+                        if !beside {
+                            continue;
+                        }
+                        shown[at] = None;
+                    }
+                    _ => {}
                 }
-            } else if before.is_assistant()
-                && (!before.content.is_empty() || before.tool_calls.as_ref().is_some_and(|calls| !calls.is_empty()))
-            {
-                return None;
+                if !said.is_empty() {
+                    open.insert(key, (shown.len(), beside));
+                }
             }
+            shown.push(Some(row));
         }
-        None
+        shown.into_iter().flatten().collect()
     }
 
     /// How many rows a resume loads: of the whole lineage as people see it, or only the live ones of the session.
@@ -152,8 +147,7 @@ impl Store {
     pub(super) fn is_human(&self, row: &Row) -> bool {
         let kind = row.extra.get("display_kind").and_then(Value::as_str).unwrap_or_default();
         let handoff = row.extra.get("_compressed_summary").and_then(Value::as_bool).unwrap_or(false);
-        row.is_user()
-            && (matches!(kind, "" | "steer") && !handoff || (self.split)(row).is_some())
+        row.is_user() && (matches!(kind, "" | "steer") && !handoff || (self.split)(row).is_some())
     }
 }
 

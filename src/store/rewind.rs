@@ -87,7 +87,8 @@ impl Store {
             "DELETE FROM compression_locks WHERE session_id = ?1 AND expires_at <= ?2",
             params![session, now],
         )?;
-        if self.one("SELECT 1 FROM compression_locks WHERE session_id = ?1", [session], |_| Ok(()))?.is_some() {
+        if self.one("SELECT 1 FROM compression_locks WHERE session_id = ?1", [session], |_| Ok(()))?.is_some()
+        {
             return Err(StoreError::CompressionInProgress(session.to_owned()));
         }
         let key = self.turn_lease_key(session)?;
@@ -123,7 +124,10 @@ mod tests {
         store.create_session(&NewSession::of("a", "cli"), 0).unwrap();
         store.append("a", &[Row::user("1"), Row::user("2"), Row::assistant("3")], 0).unwrap();
         let rewound = store.rewind("a", -1, None, 1).unwrap();
-        assert_eq!((rewound.rows, rewound.turns, rewound.request.content.flat()), (3, 1, "1\n\n2".to_owned()));
+        assert_eq!(
+            (rewound.rows, rewound.turns, rewound.request.content.flat()),
+            (3, 1, "1\n\n2".to_owned())
+        );
     }
 
     #[test]

@@ -251,6 +251,32 @@ pub fn create_lazily(connection: &Connection, knobs: &policy::Store) -> Result<(
     Ok(())
 }
 
+/// Turns the knobs to the indexes that an existing file has.
+///
+/// # Errors
+/// When SQLite refuses a statement.
+pub fn adopt(connection: &Connection, knobs: &mut policy::Store) -> Result<(), StoreError> {
+    let has = |name: &str| -> Result<bool, StoreError> {
+        let sql = "SELECT count(*) FROM sqlite_master WHERE name = ?1";
+        Ok(connection.query_row(sql, [name], |row| row.get::<_, i64>(0))? > 0)
+    };
+    let lazy = format!("SELECT count(*) FROM state_meta WHERE key = '{INDEXED_TO}'");
+    let lazy = connection.query_row(&lazy, [], |row| row.get::<_, i64>(0))? > 0;
+    let mut kept = Vec::new();
+    for index in [Index::Unicode61, Index::Trigram, Index::CjkBigram] {
+        if has(table_of(index))? {
+            kept.push(index);
+        }
+    }
+    if kept.is_empty() {
+        knobs.index_when = IndexWhen::Search;
+    } else {
+        knobs.index_when = if lazy { IndexWhen::Search } else { IndexWhen::Append };
+        knobs.indexes = kept;
+    }
+    Ok(())
+}
+
 type Key = (Vec<Index>, IndexWhen, u64, u64);
 
 /// A database in memory with everything created.

@@ -156,8 +156,7 @@ impl Store {
     pub fn create_session(&self, new: &NewSession<'_>, now: Millis) -> Result<(), StoreError> {
         self.write(|_| {
             let hash = new.system_prompt.map(|prompt| self.put_prompt(prompt)).transpose()?;
-            let config =
-                new.model_config.map(|config| codec::ascii_json(&Value::Object(config.clone())));
+            let config = new.model_config.map(|config| codec::ascii_json(&Value::Object(config.clone())));
             self.execute(
                 "INSERT INTO sessions (id, source, parent_session_id, model, model_config, system_prompt_hash,
                      tool_names, session_key, chat_id, thread_id, user_id, cwd, profile_name, started_at)

@@ -138,7 +138,8 @@ impl Store {
     }
 
     fn is_empty_leftover(&self, session: &str) -> Result<bool, StoreError> {
-        let sql = "SELECT 1 FROM sessions WHERE id = ?1 AND ended_at IS NOT NULL AND archived = 0 AND hidden = 0
+        let sql =
+            "SELECT 1 FROM sessions WHERE id = ?1 AND ended_at IS NOT NULL AND archived = 0 AND hidden = 0
             AND NOT EXISTS (SELECT 1 FROM messages WHERE session_id = sessions.id)";
         Ok(self.one(sql, [session], |_| Ok(()))?.is_some())
     }

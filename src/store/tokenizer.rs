@@ -172,7 +172,8 @@ unsafe extern "C" fn pass_token(
         };
         let range = usize::try_from(start).ok().zip(usize::try_from(end).ok());
         let source = range.and_then(|(start, end)| pass.text.get(start..end));
-        let (Ok(text), Some(Ok(source))) = (std::str::from_utf8(bytes), source.map(std::str::from_utf8)) else {
+        let (Ok(text), Some(Ok(source))) = (std::str::from_utf8(bytes), source.map(std::str::from_utf8))
+        else {
             return (pass.emit)(pass.context, flags, token, length, start, end);
         };
         let mut code = ffi::SQLITE_OK;

@@ -154,15 +154,11 @@ fn drop_stray_results(rows: Vec<Indexed>, report: &mut Report) -> Vec<Indexed> {
             Role::User => open.clear(),
             Role::Tool => {
                 let named = ids::of_result(&row);
-                match open.iter().position(|call| named.iter().any(|id| call.contains(*id))) {
-                    Some(at) => {
-                        open.swap_remove(at);
-                    }
-                    None => {
-                        report.dropped_results += 1;
-                        continue;
-                    }
-                }
+                let Some(at) = open.iter().position(|call| named.iter().any(|id| call.contains(*id))) else {
+                    report.dropped_results += 1;
+                    continue;
+                };
+                open.swap_remove(at);
             }
             Role::System | Role::Other(_) => {}
         }

@@ -45,7 +45,8 @@ impl Arguments {
     /// # Errors
     /// [`Refusal::InvalidTimeBound`]: a bound that is ignored would answer another question.
     pub fn read(given: &Value, now: Millis, knobs: &policy::Search) -> Result<Self, Refusal> {
-        let text = |key: &str| given.get(key).and_then(Value::as_str).map(trim).filter(|text| !text.is_empty());
+        let text =
+            |key: &str| given.get(key).and_then(Value::as_str).map(trim).filter(|text| !text.is_empty());
         let (embedded, session) = match text("session_id") {
             Some(link) => match link.split_once('/') {
                 Some((profile, id)) if !id.is_empty() => (Some(profile), Some(id)),

@@ -27,7 +27,8 @@ pub fn browse(
         if !seen.insert(root_id.clone()) {
             continue;
         }
-        let Some(root) = store.session(&root_id)?.filter(|root| store.is_listed(root).unwrap_or(false)) else {
+        let Some(root) = store.session(&root_id)?.filter(|root| store.is_listed(root).unwrap_or(false))
+        else {
             continue;
         };
         let tip_id = store.compression_tip(&root_id)?;
@@ -53,7 +54,9 @@ pub fn browse(
     let mut shown = Vec::new();
     for (root, mut entry) in found {
         let hidden = [Some(entry.session.as_str()), Some(root.as_str())];
-        if caller.session == Some(entry.session.as_str()) || own_root.as_deref().is_some_and(|own| hidden.contains(&Some(own))) {
+        if caller.session == Some(entry.session.as_str())
+            || own_root.as_deref().is_some_and(|own| hidden.contains(&Some(own)))
+        {
             continue;
         }
         if shown.len() == most {

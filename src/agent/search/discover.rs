@@ -31,7 +31,8 @@ pub fn discover(
     let own_root = caller.session.map(|session| roots.of(session)).transpose()?;
     let titled = title_match(store, &mut roots, arguments, own_root.as_deref(), knobs)?;
     let hits = ranked_rows(store, arguments, knobs)?;
-    let rebuild_percent = store.pending_rebuild(Index::Unicode61)?.map(|(done, all)| (100 * done / all).min(100));
+    let rebuild_percent =
+        store.pending_rebuild(Index::Unicode61)?.map(|(done, all)| (100 * done / all).min(100));
     let query = arguments.query.clone();
     if hits.is_empty() && titled.is_none() {
         return Ok(Discovery { query, results: Vec::new(), sessions_searched: None, rebuild_percent });

@@ -101,7 +101,8 @@ fn iso(text: &str) -> Option<Seconds> {
 
 fn offset_seconds(zone: &str) -> Option<i32> {
     let Some(sign) = zone.chars().next().filter(|c| *c != 'Z') else { return Some(0) };
-    let digits: String = zone.chars().skip(1).take_while(|c| *c != '.').filter(char::is_ascii_digit).collect();
+    let digits: String =
+        zone.chars().skip(1).take_while(|c| *c != '.').filter(char::is_ascii_digit).collect();
     let part = |at: usize| digits.get(at..at + 2).map_or(Some(0), |part| part.parse::<i32>().ok());
     let (hours, minutes, rest) = (part(0)?, part(2)?, part(4)?);
     if hours > 23 || minutes > 59 || rest > 59 {
@@ -130,7 +131,8 @@ mod tests {
 
     #[test]
     fn what_is_no_whole_date_is_refused() {
-        for text in ["2026-07", "2026", "2026-7-1", "2026-02-30", "2026-07-01T24:00", "7m", "-1d", "2026-W54"] {
+        for text in ["2026-07", "2026", "2026-7-1", "2026-02-30", "2026-07-01T24:00", "7m", "-1d", "2026-W54"]
+        {
             assert_eq!(at(text), None, "{text}");
         }
     }

@@ -83,11 +83,9 @@ fn corpus(given: &Value, fixtures: &Fixtures) -> Result<Store, ReplayError> {
         Some(Value::Object(allowed)) => allowed.get(index.word()).is_none_or(|on| on == true),
         _ => true,
     };
-    let indexes = [Index::Unicode61, Index::Trigram, Index::CjkBigram].into_iter().filter(|index| allowed(*index));
-    let knobs = policy::Store {
-        indexes: indexes.collect(),
-        ..policy::Store::default()
-    };
+    let indexes =
+        [Index::Unicode61, Index::Trigram, Index::CjkBigram].into_iter().filter(|index| allowed(*index));
+    let knobs = policy::Store { indexes: indexes.collect(), ..policy::Store::default() };
     let store = Store::open_in_memory(&knobs).map_err(failed)?;
     let name = given.get("corpus").and_then(Value::as_str).unwrap_or("main");
     let corpus = fixtures
@@ -117,11 +115,19 @@ fn fill(store: &Store, corpus: &Value) -> Result<(), StoreError> {
                 store.set_title(new.id, title)?;
             }
             let messages = session.get("messages").and_then(Value::as_array).into_iter().flatten();
-            rows.extend(messages.map(|row| (row.get("id").and_then(Value::as_i64).unwrap_or(0), new.id, row)));
+            rows.extend(
+                messages.map(|row| (row.get("id").and_then(Value::as_i64).unwrap_or(0), new.id, row)),
+            );
         }
         rows.sort_by_key(|row| row.0);
         for (id, session, message) in &rows {
-            store.import_row(*id, session, &row_of(message), flag(message, "active"), flag(message, "compacted"))?;
+            store.import_row(
+                *id,
+                session,
+                &row_of(message),
+                flag(message, "active"),
+                flag(message, "compacted"),
+            )?;
         }
         for session in sessions {
             if let Some(reason) = session.get("end_reason").and_then(Value::as_str) {

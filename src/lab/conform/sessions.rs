@@ -66,7 +66,9 @@ fn items<'a>(value: &'a Value, key: &str) -> &'a [Value] {
 fn row_of(value: &Value, at: f64) -> Row {
     let (role, content, summary) = match value.as_array() {
         Some(pair) => (pair.first().and_then(Value::as_str).unwrap_or_default(), pair.get(1), false),
-        None => (text(value, "role"), value.get("content"), value.get("summary").is_some_and(|on| on == true)),
+        None => {
+            (text(value, "role"), value.get("content"), value.get("summary").is_some_and(|on| on == true))
+        }
     };
     let mut row = Row::new(Role::of(role), Content::of(content)).with("timestamp", at);
     if summary {
@@ -76,7 +78,12 @@ fn row_of(value: &Value, at: f64) -> Row {
 }
 
 /// Appends rows one by one, each a second later than the one before; answers their keys and the time behind them.
-fn append_all(store: &Store, session: &str, rows: &[Value], mut at: i64) -> Result<(Vec<i64>, i64), ReplayError> {
+fn append_all(
+    store: &Store,
+    session: &str,
+    rows: &[Value],
+    mut at: i64,
+) -> Result<(Vec<i64>, i64), ReplayError> {
     let mut ids = Vec::new();
     for row in rows {
         at += 1;

@@ -17,6 +17,8 @@ knobs! {
         snippet_lead_chars: u64 = 40, [0, 1e9], "characters", "Hermes hermes_state_search.py:48", "-";
         /// How much of each row around a hit is shown.
         context_chars: u64 = 200, [0, 1e9], "characters", "Hermes hermes_state_search.py:1032", "-";
+        /// A query that the word index cannot read is answered by a scan instead of by nothing.
+        scan_refused: bool = false, "switch", "Hermes hermes_state_search.py:1192", "L4";
         /// Conversations that the tool answers by default.
         limit: u64 = 3, [1, 1e6], "conversations", "Hermes tools/session_search_tool.py:577", "L4";
         /// Most conversations that a caller may ask for.

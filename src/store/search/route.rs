@@ -1,163 +1,17 @@
 //! Which index answers a query, and what happens when it finds nothing.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
 
 use rusqlite::types::Value;
 use rusqlite::{ErrorCode, params, params_from_iter};
 
+use super::found::{Found, Hit, Route, SearchQuery, ServedBy, Sort};
 use super::like::{self, Condition, Term};
 use super::query;
 use crate::policy::{self, Index, IndexWhen};
-use crate::store::{Seconds, Store, StoreError, codec, schema, whole};
+use crate::store::{Store, StoreError, codec, schema, whole};
 use crate::wire::Content;
-
-/// Order of the rows of an index; without one it is the rank.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sort {
-    /// Latest first, then by rank.
-    Newest,
-    /// Earliest first, then by rank.
-    Oldest,
-}
-
-impl Sort {
-    /// The order that a caller's word means; anything else is rank.
-    pub fn of(word: &str) -> Option<Self> {
-        match query::trim(word).to_lowercase().as_str() {
-            "newest" => Some(Self::Newest),
-            "oldest" => Some(Self::Oldest),
-            _ => None,
-        }
-    }
-}
-
-/// Which rows may be answered.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Filters {
-    /// Rows that were taken back, too.
-    pub include_inactive: bool,
-    /// Only sessions of these sources; an empty list matches nothing.
-    pub sources: Option<Vec<String>>,
-    /// No sessions of these sources.
-    pub exclude_sources: Vec<String>,
-    /// Only these roles; none means all.
-    pub roles: Vec<String>,
-    /// Only sessions that started at or after this.
-    pub after: Option<Seconds>,
-    /// Only sessions that started before this.
-    pub before: Option<Seconds>,
-}
-
-/// One search for rows.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SearchQuery<'a> {
-    /// What is looked for, as somebody typed it.
-    pub text: &'a str,
-    /// Which rows may be answered.
-    pub filters: Filters,
-    /// Order; rank without one.
-    pub sort: Option<Sort>,
-    /// Most rows.
-    pub limit: u64,
-    /// Rows to skip.
-    pub offset: u64,
-    /// Whether the rows around each hit are wanted.
-    pub context: bool,
-}
-
-impl<'a> SearchQuery<'a> {
-    /// A search for a text with the usual options.
-    pub fn of(text: &'a str, knobs: &policy::Search) -> Self {
-        Self {
-            text,
-            filters: Filters::default(),
-            sort: None,
-            limit: knobs.rows,
-            offset: 0,
-            context: true,
-        }
-    }
-}
-
-/// Something that was asked for rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Route {
-    /// A full-text index.
-    Index(Index),
-    /// A scan of the table.
-    Like,
-}
-
-impl Route {
-    /// The word for people.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Index(index) => policy_word(index),
-            Self::Like => "like",
-        }
-    }
-}
-
-fn policy_word(index: Index) -> &'static str {
-    index.word()
-}
-
-/// Who found the rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ServedBy {
-    /// The first or a later route, with the query as it is.
-    Route(Route),
-    /// The word index, with any term enough.
-    OrRelaxed,
-}
-
-impl ServedBy {
-    /// The word for people.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Route(route) => route.word(),
-            Self::OrRelaxed => "or_relaxed",
-        }
-    }
-}
-
-/// A row that was found.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Hit {
-    /// Key of the row.
-    pub id: i64,
-    /// Session that owns it.
-    pub session: String,
-    /// Who speaks.
-    pub role: String,
-    /// The place of the hit with some text around it.
-    pub snippet: String,
-    /// When it was said.
-    pub timestamp: Seconds,
-    /// Name of the tool.
-    pub tool_name: Option<String>,
-    /// Source of the session.
-    pub source: String,
-    /// Model of the session.
-    pub model: Option<String>,
-    /// When the session started.
-    pub session_started: Seconds,
-    /// Summarised away.
-    pub archived: bool,
-    /// Role and shortened text of the row before, the hit, and the row after.
-    pub context: Vec<(String, String)>,
-}
-
-/// What a search found, and how.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Found {
-    /// The rows, best first.
-    pub hits: Vec<Hit>,
-    /// Everything that was asked, in order.
-    pub attempts: Vec<Route>,
-    /// Who found the rows; `None` when there are none.
-    pub served_by: Option<ServedBy>,
-}
 
 impl Store {
     /// Searches rows (`Hermes hermes_state_search.py:1086`).
@@ -305,7 +159,15 @@ impl Run<'_> {
     fn words(&mut self, text: &str) -> Result<bool, StoreError> {
         match self.ask(Index::Unicode61, text)? {
             Asked::Rows(hits) => self.serve(Route::Index(Index::Unicode61), hits),
-            Asked::Refused => return Ok(false),
+            Asked::Refused => {
+                if self.knobs.scan_refused {
+                    // As it was typed: the quotes that sanitising added are no part of what is looked for.
+                    let most = usize::try_from(self.knobs.query_chars_max).unwrap_or(usize::MAX);
+                    let typed: String = self.search.text.chars().take(most).collect();
+                    self.scan(&typed)?;
+                }
+                return Ok(false);
+            }
             Asked::Damaged => {
                 self.scan(text)?;
                 return Ok(false);
@@ -391,9 +253,14 @@ impl Run<'_> {
             return Ok(());
         }
         let condition = Condition { groups: vec![terms] };
-        let more = self.like(&condition, Some((progress, mark)), "m.timestamp DESC, m.id", self.search.limit - have)?;
-        let mut known: BTreeMap<i64, ()> = self.found.hits.iter().map(|hit| (hit.id, ())).collect();
-        let fresh: Vec<Hit> = more.into_iter().filter(|hit| known.insert(hit.id, ()).is_none()).collect();
+        let more = self.like(
+            &condition,
+            Some((progress, mark)),
+            "m.timestamp DESC, m.id",
+            self.search.limit - have,
+        )?;
+        let mut known: BTreeSet<i64> = self.found.hits.iter().map(|hit| hit.id).collect();
+        let fresh: Vec<Hit> = more.into_iter().filter(|hit| known.insert(hit.id)).collect();
         if self.found.served_by.is_none() && !fresh.is_empty() {
             self.found.served_by = Some(ServedBy::Route(Route::Like));
         }
@@ -452,7 +319,7 @@ impl Run<'_> {
                 clauses.push(if term.negated { format!("NOT {ANYWHERE}") } else { ANYWHERE.to_owned() });
                 values.extend(std::iter::repeat_n(Value::from(term.pattern()), 3));
             }
-            groups.push(format!("({})", clauses.join(" AND ")));
+            groups.push(balanced(&clauses, "AND"));
         }
         let mut filters = String::new();
         if let Some((from, to)) = between {
@@ -469,7 +336,7 @@ impl Run<'_> {
              WHERE ({groups}){filters} ORDER BY {order} LIMIT ? OFFSET ?",
             lead = self.knobs.snippet_lead_chars,
             length = self.knobs.snippet_chars,
-            groups = groups.join(" OR "),
+            groups = balanced(&groups, "OR"),
         );
         self.store.all(&sql, params_from_iter(values), hit_of)
     }
@@ -486,7 +353,8 @@ impl Run<'_> {
             let marks = vec!["?"; texts.len()].join(", ");
             let not = if negated { "NOT " } else { "" };
             values.extend(texts.iter().map(|text| Value::from(text.clone())));
-            sql.push_str(&format!(" AND {column} {not}IN ({marks})"));
+            // Writing to a string cannot fail.
+            let _ = write!(sql, " AND {column} {not}IN ({marks})");
         };
         if let Some(sources) = &filters.sources {
             list("s.source", false, sources);
@@ -499,11 +367,23 @@ impl Run<'_> {
         }
         for (sign, bound) in [(">=", filters.after), ("<", filters.before)] {
             if let Some(bound) = bound {
-                sql.push_str(&format!(" AND s.started_at {sign} ?"));
+                let _ = write!(sql, " AND s.started_at {sign} ?");
                 values.push(Value::from(bound));
             }
         }
         sql
+    }
+}
+
+/// Conditions joined as a balanced tree: SQLite refuses one that is a thousand deep.
+fn balanced(clauses: &[String], operator: &str) -> String {
+    match clauses {
+        [] => "1".to_owned(),
+        [only] => format!("({only})"),
+        _ => {
+            let (left, right) = clauses.split_at(clauses.len() / 2);
+            format!("({} {operator} {})", balanced(left, operator), balanced(right, operator))
+        }
     }
 }
 
@@ -517,7 +397,8 @@ enum Asked {
     Damaged,
 }
 
-const TAIL: &str = "m.timestamp, m.tool_name, s.source, s.model, s.started_at, m.active = 0 AND m.compacted = 1";
+const TAIL: &str =
+    "m.timestamp, m.tool_name, s.source, s.model, s.started_at, m.active = 0 AND m.compacted = 1";
 
 fn hit_of(row: &rusqlite::Row<'_>) -> rusqlite::Result<Hit> {
     Ok(Hit {
@@ -537,4 +418,100 @@ fn hit_of(row: &rusqlite::Row<'_>) -> rusqlite::Result<Hit> {
 
 fn number(value: u64) -> Value {
     Value::from(whole(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::NewSession;
+    use crate::wire::Row;
+
+    fn store_of(knobs: &policy::Store, texts: &[&str]) -> Store {
+        let store = Store::open_in_memory(knobs).unwrap();
+        store.create_session(&NewSession::of("a", "cli"), 0).unwrap();
+        for text in texts {
+            store.append("a", &[Row::user(*text)], 0).unwrap();
+        }
+        store
+    }
+
+    fn ids(store: &Store, text: &str, knobs: &policy::Search) -> Vec<i64> {
+        store.search(&SearchQuery::of(text, knobs), knobs).unwrap().hits.iter().map(|hit| hit.id).collect()
+    }
+
+    const TEXTS: [&str; 6] = [
+        "the harbour map is in maps/harbour.svg",
+        "put the token into .env first",
+        "started with --dry-run",
+        "昨天的harbour部署失败了",
+        "concatenate the parts",
+        "港口地图",
+    ];
+
+    #[test]
+    fn indexes_that_searches_catch_up_answer_like_indexes_that_appends_feed() {
+        let knobs = policy::Search::default();
+        let append = store_of(&policy::Store::default(), &TEXTS);
+        let lazy = policy::Store { index_when: IndexWhen::Search, ..policy::Store::default() };
+        let search = store_of(&lazy, &TEXTS[..2]);
+        let mut found = 0;
+        for (at, text) in TEXTS.iter().enumerate().skip(2) {
+            assert_eq!(ids(&search, "token", &knobs), [2]);
+            assert_eq!(search.append("a", &[Row::user(*text)], 0).unwrap(), [i64::try_from(at).unwrap() + 1]);
+        }
+        for text in [
+            "harbour",
+            "harbour OR parts",
+            "部署",
+            "地图",
+            "cat",
+            "maps/harbour.svg",
+            "港",
+            "\"harbour map\"",
+        ] {
+            let answer = ids(&append, text, &knobs);
+            found += answer.len();
+            assert_eq!(ids(&search, text, &knobs), answer, "{text}");
+        }
+        assert!(found >= 8, "{found}");
+    }
+
+    #[test]
+    fn a_query_that_the_index_cannot_read_finds_nothing_unless_it_may_scan() {
+        let store = store_of(&policy::Store::default(), &TEXTS);
+        let knobs = policy::Search::default();
+        let mended = policy::Search { scan_refused: true, ..policy::Search::default() };
+        for (text, id) in [(".env", 2), ("--dry-run", 3)] {
+            assert_eq!(ids(&store, text, &knobs), [0_i64; 0]);
+            assert_eq!(ids(&store, text, &mended), [id]);
+        }
+    }
+
+    #[test]
+    fn a_query_of_a_thousand_terms_is_scanned() {
+        let store = store_of(&policy::Store::default(), &["字"]);
+        let knobs = policy::Search::default();
+        assert_eq!(ids(&store, &"字 ".repeat(1_024), &knobs), [1]);
+    }
+
+    #[test]
+    fn a_stale_index_is_replaced_by_a_scan() {
+        let store = store_of(&policy::Store::default(), &TEXTS);
+        store.write(|_| store.drop_indexing()).unwrap();
+        store.append("a", &[Row::user("harbour again")], 0).unwrap();
+        let knobs = policy::Search::default();
+        let found = store.search(&SearchQuery::of("harbour again", &knobs), &knobs).unwrap();
+        assert_eq!(found.attempts, [Route::Like]);
+        assert_eq!(found.hits.len(), 1);
+    }
+
+    #[test]
+    fn rows_that_a_rebuild_has_not_reached_are_scanned() {
+        let store = store_of(&policy::Store::default(), &["first harbour"]);
+        store.set_meta("fts_rebuild_high_water", "3").unwrap();
+        store.set_meta("fts_rebuild_progress", "1").unwrap();
+        store.append("a", &[Row::user("second harbour"), Row::user("third")], 0).unwrap();
+        store.append("a", &[Row::user("fourth harbour")], 0).unwrap();
+        assert_eq!(ids(&store, "harbour", &policy::Search::default()), [1, 4, 2]);
+    }
 }

@@ -22,7 +22,8 @@ pub fn lineage(given: &Value) -> Result<Value, ReplayError> {
         };
         let start = number(one, "started_at");
         store.create_session(&new, start * 1_000).map_err(failed)?;
-        let rows = (0..number(one, "messages")).map(|k| Row::user("row").with("timestamp", (start + k) as f64));
+        let rows =
+            (0..number(one, "messages")).map(|k| Row::user("row").with("timestamp", (start + k) as f64));
         store.append(text(one, "id"), &rows.collect::<Vec<_>>(), start * 1_000).map_err(failed)?;
     }
     for one in sessions {
@@ -60,9 +61,9 @@ fn lineage_of(store: &Store, id: &str) -> Result<Value, StoreError> {
 }
 
 fn flagged(rows: &[StoredRow]) -> Value {
-    let flagged = rows.iter().map(|row| {
-        json!([row.role, row.content.value(), i64::from(row.active), i64::from(row.compacted)])
-    });
+    let flagged = rows
+        .iter()
+        .map(|row| json!([row.role, row.content.value(), i64::from(row.active), i64::from(row.compacted)]));
     flagged.collect()
 }
 
@@ -152,8 +153,10 @@ pub fn rewind(given: &Value) -> Result<Value, ReplayError> {
     let store = store()?;
     store.create_session(&session("s", None), 0).map_err(failed)?;
     let (_, at) = append_all(&store, "s", items(given, "rows"), 0)?;
-    let own: Option<Vec<Row>> =
-        given.get("warm_history").and_then(Value::as_array).map(|rows| rows.iter().map(Row::from_json).collect());
+    let own: Option<Vec<Row>> = given
+        .get("warm_history")
+        .and_then(Value::as_array)
+        .map(|rows| rows.iter().map(Row::from_json).collect());
     let done = store.rewind("s", number(given, "ordinal"), own.as_deref(), at * 1_000);
     let all = store.all_rows("s").map_err(failed)?;
     let about = store.session("s").map_err(failed)?.unwrap_or_default();

@@ -45,7 +45,9 @@ pub fn lease(given: &Value) -> Result<Value, ReplayError> {
                 Value::Null
             }
             "turn" => store.lease_turn(word(op, 1), word(op, 2), ttl(3), now).map_err(failed)?.into(),
-            "turn_refresh" => store.refresh_turn(word(op, 1), word(op, 2), ttl(3), now).map_err(failed)?.into(),
+            "turn_refresh" => {
+                store.refresh_turn(word(op, 1), word(op, 2), ttl(3), now).map_err(failed)?.into()
+            }
             "turn_release" => {
                 store.release_turn(word(op, 1), word(op, 2)).map_err(failed)?;
                 Value::Null

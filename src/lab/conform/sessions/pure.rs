@@ -76,8 +76,10 @@ pub fn anchored_view(given: &Value) -> Result<Value, ReplayError> {
         Some(Value::String(word)) if word == "other" => foreign.first().copied(),
         _ => None,
     };
-    let roles: Option<Vec<&str>> =
-        given.get("keep_roles").and_then(Value::as_array).map(|roles| roles.iter().filter_map(Value::as_str).collect());
+    let roles: Option<Vec<&str>> = given
+        .get("keep_roles")
+        .and_then(Value::as_array)
+        .map(|roles| roles.iter().filter_map(Value::as_str).collect());
     let side = u64::try_from(number(given, "window")).unwrap_or(0);
     let ends = u64::try_from(number(given, "bookend")).unwrap_or(0);
     let view =
@@ -108,7 +110,10 @@ pub fn content_codec(given: &Value) -> Value {
         Cell::Text(text) => Some(text.as_ref()),
         _ => None,
     };
-    let read = stored.map_or_else(|| content.clone(), |text| codec::decode(rusqlite::types::ValueRef::Text(text.as_bytes())));
+    let read = stored.map_or_else(
+        || content.clone(),
+        |text| codec::decode(rusqlite::types::ValueRef::Text(text.as_bytes())),
+    );
     json!({
         "stored_as": if structured { "structured" } else { "scalar" }, "stored_text": stored,
         "round_trips": !broken && read == content,
