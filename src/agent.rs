@@ -6,7 +6,9 @@
 pub mod breakpoints;
 pub mod compress;
 pub mod memory;
+pub mod prompt;
 pub mod text;
 pub mod threats;
 pub mod transcript;
 pub mod turn;
+pub mod yaml;

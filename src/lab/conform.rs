@@ -10,6 +10,7 @@ mod breakpoints;
 mod compare;
 mod compress;
 mod memory;
+mod prompt;
 mod text;
 mod threats;
 mod turn;
@@ -77,13 +78,13 @@ pub type Replay = fn(&str, &Value, &Fixtures) -> Result<Value, ReplayError>;
 
 /// A family of mechanisms, the vectors' file stem, and its adapter.
 pub const FAMILIES: &[(&str, Replay)] = &[
+    ("breakpoints", breakpoints::replay),
     ("compress", compress::replay),
     ("loop", turn::replay),
     ("memory", memory::replay),
+    ("prompt", prompt::replay),
     ("threats", threats::replay),
 ];
-pub const FAMILIES: &[(&str, Replay)] =
-    &[("breakpoints", breakpoints::replay), ("compress", compress::replay)];
 
 /// The outcome of one vector.
 #[derive(Debug, Clone, PartialEq)]
