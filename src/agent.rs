@@ -10,6 +10,7 @@ pub mod memory;
 pub mod search;
 pub mod skills;
 pub mod stamp;
+pub mod prompt;
 pub mod text;
 pub mod threats;
 pub mod transcript;

@@ -14,6 +14,7 @@ mod memory;
 mod search;
 mod sessions;
 mod skills;
+mod prompt;
 mod text;
 mod threats;
 mod turn;
@@ -89,6 +90,7 @@ pub const FAMILIES: &[(&str, Replay)] = &[
     ("search", search::replay),
     ("sessions", sessions::replay),
     ("skills", skills::replay),
+    ("prompt", prompt::replay),
     ("threats", threats::replay),
 ];
 

@@ -13,7 +13,7 @@ use crate::policy::Prompt;
 use crate::world::Files;
 
 pub use find::{Entry, shown_description};
-pub use offer::Offer;
+pub use offer::{Offer, can_read_skills};
 
 /// A tree of skills. Trees of a lower rank number hide names in those of a higher one.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -122,7 +122,13 @@ impl Search<'_> {
     fn first_of(&mut self, kind: ContextKind, dir: &str, names: &[&str]) -> bool {
         for name in names {
             let Some(text) = read(self.files, &join(dir, name)) else { continue };
-            let file = FoundFile { kind, label: label(self.directory, dir, name), text };
+            // The harness's own file is known by its name, wherever it was found.
+            let label = if kind == ContextKind::Hermes {
+                (*name).to_owned()
+            } else {
+                label(self.directory, dir, name)
+            };
+            let file = FoundFile { kind, label, text };
             let solid = !file.is_blank();
             self.found.push(file);
             if solid {

@@ -4,7 +4,7 @@
 
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
-use jiff::{Timestamp, Zoned};
+use jiff::{Timestamp, ZonedDateTime};
 
 use crate::agent::prompt::identity::{MODEL, PLATFORM, PROVIDER, SESSION};
 use crate::policy::{Prompt, PromptClock, PromptDay};
@@ -60,20 +60,16 @@ fn stamp(id: &str) -> Option<DateTime> {
     DateTime::new(digits(0..4)?, small(4..6)?, small(6..8)?, hour, minute, second, 0).ok()
 }
 
-fn at(now: Millis, zone: &TimeZone) -> Option<Zoned> {
-    Some(Timestamp::from_millisecond(now).ok()?.to_zoned(zone.clone()))
+fn at(now: Millis, zone: &TimeZone) -> Option<ZonedDateTime> {
+    Some(Timestamp::from_millisecond(now).ok()?.to_zoned_datetime(zone.clone()))
 }
 
 fn show(time: DateTime, knobs: &Prompt) -> String {
     match knobs.clock {
         PromptClock::Day => day(time.date()),
-        PromptClock::Second => format!(
-            "{} {:02}:{:02}:{:02}",
-            day(time.date()),
-            time.hour(),
-            time.minute(),
-            time.second()
-        ),
+        PromptClock::Second => {
+            format!("{} {:02}:{:02}:{:02}", day(time.date()), time.hour(), time.minute(), time.second())
+        }
     }
 }
 
@@ -81,7 +77,7 @@ fn day(date: Date) -> String {
     format!("{:04}-{:02}-{:02}", date.year(), date.month(), date.day())
 }
 
-fn zone_bits(name: Option<&str>, now: &Zoned) -> Vec<String> {
+fn zone_bits(name: Option<&str>, now: &ZonedDateTime) -> Vec<String> {
     let mut bits: Vec<String> = name.map(str::to_owned).into_iter().collect();
     let info = now.time_zone().to_offset_info(now.timestamp());
     let abbreviation = info.abbreviation().to_owned();

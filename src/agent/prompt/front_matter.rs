@@ -47,9 +47,11 @@ pub fn without(text: &str) -> &str {
 pub fn words(value: Option<&Value>) -> Vec<String> {
     match value {
         Some(Value::String(word)) => vec![word.trim().to_owned()],
-        Some(Value::Array(items)) => {
-            items.iter().map(|item| yaml::show(item).trim().to_owned()).filter(|word| !word.is_empty()).collect()
-        }
+        Some(Value::Array(items)) => items
+            .iter()
+            .map(|item| yaml::show(item).trim().to_owned())
+            .filter(|word| !word.is_empty())
+            .collect(),
         _ => Vec::new(),
     }
 }

@@ -17,9 +17,33 @@ const NAMES: &[&str] =
     &["AGENTS.override.md", "AGENTS.md", "agents.md", "CLAUDE.md", "claude.md", ".cursorrules"];
 const PATH_ARGUMENTS: &[&str] = &["path", "file_path", "workdir"];
 const EXCLUDED: &[&str] = &[
-    ".git", ".hg", ".svn", "node_modules", "bower_components", "vendor", ".venv", "venv", "env",
-    "site-packages", "__pycache__", "build", "dist", "out", "target", ".next", ".nuxt", ".cache", ".tox",
-    ".nox", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".gradle", ".idea", ".vscode", "coverage",
+    ".git",
+    ".hg",
+    ".svn",
+    "node_modules",
+    "bower_components",
+    "vendor",
+    ".venv",
+    "venv",
+    "env",
+    "site-packages",
+    "__pycache__",
+    "build",
+    "dist",
+    "out",
+    "target",
+    ".next",
+    ".nuxt",
+    ".cache",
+    ".tox",
+    ".nox",
+    ".mypy_cache",
+    ".pytest_cache",
+    ".ruff_cache",
+    ".gradle",
+    ".idea",
+    ".vscode",
+    "coverage",
 ];
 
 /// One hint.
@@ -137,8 +161,7 @@ impl SubdirHints {
         if !self.directories.insert(dir.to_owned()) {
             return None;
         }
-        let (name, text) =
-            NAMES.iter().find_map(|name| Some((*name, read(files, &join(dir, name))?)))?;
+        let (name, text) = NAMES.iter().find_map(|name| Some((*name, read(files, &join(dir, name))?)))?;
         if !self.texts.insert(digest(&text)) && knobs.hint_digests {
             return None;
         }

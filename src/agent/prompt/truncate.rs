@@ -121,7 +121,8 @@ pub fn keep_head(text: &str, cap: u64, path: &str) -> Truncated {
     }
     let head = usize::try_from(cap).unwrap_or(usize::MAX);
     let kept: String = text.chars().take(head).collect();
-    let text = format!("{kept}\n\n[... cut: {head} of {total} characters shown; the whole text is in {path} ...]");
+    let text =
+        format!("{kept}\n\n[... cut: {head} of {total} characters shown; the whole text is in {path} ...]");
     Truncated { text, cut: Some(Cut { head, tail: 0, headings: Vec::new() }) }
 }
 

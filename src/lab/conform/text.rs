@@ -4,15 +4,21 @@ use serde_json::Value;
 
 /// Writes out every shortened text in a value: `{"parts": [text | {"s": text, "n": times}]}` and
 /// `{"$repeat": [text, times]}`.
+///
+/// The outermost object is never a shortened text: it names the inputs, one of which may be called `parts`.
 pub fn expand(value: &Value) -> Value {
     match value {
         Value::Object(object) => {
-            if let Some(text) = shortened(object) {
-                return Value::from(text);
-            }
-            Value::Object(object.iter().map(|(key, value)| (key.clone(), expand(value))).collect())
+            Value::Object(object.iter().map(|(key, value)| (key.clone(), written_out(value))).collect())
         }
-        Value::Array(items) => Value::Array(items.iter().map(expand).collect()),
+        other => written_out(other),
+    }
+}
+
+fn written_out(value: &Value) -> Value {
+    match value {
+        Value::Object(object) => shortened(object).map_or_else(|| expand(value), Value::from),
+        Value::Array(items) => Value::Array(items.iter().map(written_out).collect()),
         other => other.clone(),
     }
 }

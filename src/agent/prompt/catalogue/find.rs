@@ -13,8 +13,22 @@ use crate::world::{EntryKind, Files};
 
 /// Directories that are never looked into (Hermes agent/skill_utils.py:23).
 const PRUNED: &[&str] = &[
-    ".git", ".github", ".hub", ".archive", ".curator_backups", ".locks", ".venv", "venv", "node_modules",
-    "site-packages", "__pycache__", ".tox", ".nox", ".pytest_cache", ".mypy_cache", ".ruff_cache",
+    ".git",
+    ".github",
+    ".hub",
+    ".archive",
+    ".curator_backups",
+    ".locks",
+    ".venv",
+    "venv",
+    "node_modules",
+    "site-packages",
+    "__pycache__",
+    ".tox",
+    ".nox",
+    ".pytest_cache",
+    ".mypy_cache",
+    ".ruff_cache",
 ];
 /// Directories of a skill that hold no skills of their own.
 const SUPPORT: &[&str] = &["references", "templates", "assets", "scripts"];

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
-
 use crate::agent::prompt::catalogue::Entry;
 use crate::agent::prompt::front_matter::words;
 
@@ -50,7 +48,8 @@ impl Offer<'_> {
             return false;
         }
         let environments = words(fields.get("environments"));
-        let present = |word: &String| self.environments.is_none_or(|known| known.get(word).copied().unwrap_or(true));
+        let present =
+            |word: &String| self.environments.is_none_or(|known| known.get(word).copied().unwrap_or(true));
         if !environments.is_empty() && !environments.iter().any(present) {
             return false;
         }
@@ -62,7 +61,9 @@ impl Offer<'_> {
         let field = |key: &str| words(harness.and_then(|fields| fields.get(key)));
         let channels = field("session_platforms");
         if !channels.is_empty()
-            && self.channel.is_some_and(|channel| !channel.is_empty() && !has_any(&[channel.to_owned()], &channels))
+            && self
+                .channel
+                .is_some_and(|channel| !channel.is_empty() && !has_any(&[channel.to_owned()], &channels))
         {
             return false;
         }
@@ -86,19 +87,13 @@ pub fn can_read_skills<S: AsRef<str>>(tools: &[S]) -> bool {
     tools.iter().any(|tool| matches!(tool.as_ref(), "skills_list" | "skill_view" | "skill_manage"))
 }
 
-/// The value as an empty list of words.
-#[cfg(test)]
-fn nothing() -> Value {
-    Value::Array(Vec::new())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn an_empty_list_closes_no_gate() {
-        assert!(words(Some(&nothing())).is_empty());
+        assert!(words(Some(&serde_json::json!([]))).is_empty());
         assert!(has_all(&[], &[]) && !has_any(&[], &[]));
         assert!(can_read_skills(&["skill_view"]) && !can_read_skills(&["terminal"]));
     }
