@@ -11,10 +11,10 @@ mod compare;
 mod compress;
 mod curator;
 mod memory;
+mod prompt;
 mod search;
 mod sessions;
 mod skills;
-mod prompt;
 mod text;
 mod threats;
 mod turn;
@@ -87,10 +87,10 @@ pub const FAMILIES: &[(&str, Replay)] = &[
     ("curator", curator::replay),
     ("loop", turn::replay),
     ("memory", memory::replay),
+    ("prompt", prompt::replay),
     ("search", search::replay),
     ("sessions", sessions::replay),
     ("skills", skills::replay),
-    ("prompt", prompt::replay),
     ("threats", threats::replay),
 ];
 
