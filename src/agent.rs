@@ -6,13 +6,16 @@
 pub mod breakpoints;
 pub mod compress;
 pub mod curator;
+pub mod harness;
 pub mod memory;
 pub mod prompt;
 pub mod search;
+pub mod review;
 pub mod skills;
 pub mod stamp;
 pub mod text;
 pub mod threats;
+pub mod tools;
 pub mod transcript;
 pub mod turn;
 pub mod yaml;

@@ -102,8 +102,8 @@ pub struct Harness<M> {
     /// Order in which the tool server lists its tools.
     tool_order_seed: u64,
     killed_after: Option<usize>,
-    guard: crate::agent::guard::Guard,
-    cron: crate::agent::cron::Scheduler,
+    /// A skill changed since the last prompt was built.
+    skills_changed: bool,
 }
 
 impl<M: Model> Harness<M> {
@@ -111,8 +111,6 @@ impl<M: Model> Harness<M> {
     pub fn new(parts: Parts, model: M) -> Self {
         let mut recorder = Recorder::new(parts.header);
         recorder.set_now(parts.clock.now());
-        let guard = crate::agent::guard::Guard::new(&parts.policy.guard);
-        let cron = crate::agent::cron::Scheduler::new(&parts.policy.cron);
         Self {
             policy: parts.policy,
             clock: parts.clock,
@@ -131,8 +129,7 @@ impl<M: Model> Harness<M> {
             children: 0,
             tool_order_seed: 0,
             killed_after: None,
-            guard,
-            cron,
+            skills_changed: false,
         }
     }
 

@@ -96,17 +96,18 @@ impl Transcript {
     }
 
     /// Puts tools and system prompt in front; everything is digested anew if they changed.
-    pub fn set_prefix(&mut self, tools: &[Segment], system: &str, measure: Measure) {
-        let same = self.prefix.len() == tools.len() + usize::from(!system.is_empty())
-            && self.prefix[..tools.len().min(self.prefix.len())] == *tools
-            && self.prefix.last().is_none_or(|last| system.is_empty() || &*last.text == system);
+    ///
+    /// `system` are the parts of the system prompt in order; the stable one has a segment of its own.
+    pub fn set_prefix(&mut self, tools: &[Segment], system: &[&str], measure: Measure) {
+        let parts = || system.iter().filter(|part| !part.is_empty());
+        let same = self.prefix.len() == tools.len() + parts().count()
+            && self.prefix[..tools.len()] == *tools
+            && self.prefix[tools.len()..].iter().zip(parts()).all(|(old, new)| &*old.text == *new);
         if same {
             return;
         }
         self.prefix = tools.to_vec();
-        if !system.is_empty() {
-            self.prefix.push(Segment::new(Level::System, system));
-        }
+        self.prefix.extend(parts().map(|part| Segment::new(Level::System, *part)));
         self.redigest(0, measure);
     }
 
@@ -237,7 +238,7 @@ mod tests {
     #[test]
     fn appending_keeps_every_earlier_digest() {
         let mut transcript = Transcript::default();
-        transcript.set_prefix(&[Segment::new(Level::Tools, "{}")], "system", chars);
+        transcript.set_prefix(&[Segment::new(Level::Tools, "{}")], &["system"], chars);
         transcript.push(Row::user("a"), chars);
         let before = transcript.chains().to_vec();
         transcript.push(Row::calls("", vec![ToolCall::new("1", "t", "{\"b\":1,\"a\":2}")]), chars);
@@ -249,10 +250,10 @@ mod tests {
     #[test]
     fn a_new_system_prompt_changes_every_digest_from_there() {
         let mut transcript = Transcript::default();
-        transcript.set_prefix(&[], "one", chars);
+        transcript.set_prefix(&[], &["one"], chars);
         transcript.push(Row::user("a"), chars);
         let before = transcript.chains().to_vec();
-        transcript.set_prefix(&[], "two", chars);
+        transcript.set_prefix(&[], &["two"], chars);
         assert!(transcript.chains().iter().zip(&before).all(|(a, b)| a != b));
     }
 

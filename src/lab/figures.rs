@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 
 use crate::ledger::rebuild::Rebuild;
 use crate::ledger::{Lane, Ledger, What};
-use crate::wire::Level;
 
 /// A figure: its name, what it tells, and how it is read.
 pub struct Figure {
@@ -309,7 +308,7 @@ fn system_changes(ledger: &Ledger) -> Value {
         if request.lane != Lane::Main || !["s1", "s2"].contains(&&*event.session) {
             continue;
         }
-        let system = rebuild.conversation(&seen.key).map(|state| state.system().to_owned()).unwrap_or_default();
+        let system = rebuild.conversation(&seen.key).map(crate::ledger::rebuild::Conversation::system).unwrap_or_default();
         let before = last.insert(event.session.to_string(), system.clone());
         changes += u64::from(before.is_none_or(|before| before != system));
     }
@@ -330,14 +329,8 @@ fn write_visible(ledger: &Ledger) -> Value {
                 let seen = rebuild.apply(event);
                 if request.lane == Lane::Main && &*event.session == "s1" {
                     let state = seen.and_then(|seen| rebuild.conversation(&seen.key));
-                    let in_system = |text: &String| {
-                        state.is_some_and(|state| {
-                            state.segments.iter().any(|segment| {
-                                segment.level == Level::System && segment.text.contains(text.as_str())
-                            })
-                        })
-                    };
-                    visible |= written.iter().any(in_system);
+                    let system = state.map(crate::ledger::rebuild::Conversation::system).unwrap_or_default();
+                    visible |= written.iter().any(|text| system.contains(text.as_str()));
                 }
             }
             _ => {}

@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::agent::threats::{Scanner, Scope};
 use crate::ledger::rebuild::Rebuild;
 use crate::ledger::{Lane, Ledger, Name, What};
 
@@ -116,7 +117,7 @@ pub(super) fn judge(ledger: &Ledger, bench: &mut Bench) {
                 }
             }
             What::MemoryWrite(write) => {
-                let ids = crate::agent::threats::scan_strict(&write.content);
+                let ids = scanned(&write.content);
                 let wrong = (write.ok && !ids.is_empty())
                     .then(|| (write.target.to_string(), format!("{}: `{}`", ids.join(", "), excerpt(&write.content))));
                 bench.subject("L3.memory-clean", event, wrong);
@@ -139,9 +140,12 @@ pub(super) fn judge(ledger: &Ledger, bench: &mut Bench) {
                 }
                 let session = sessions.entry(event.session.clone()).or_default();
                 session.turn = request.turn;
+                if session.written.is_empty() && session.made.is_empty() {
+                    continue;
+                }
                 let state = seen.as_ref().and_then(|seen| rebuild.conversation(&seen.key));
                 let system = state.map(|state| state.system()).unwrap_or_default();
-                prompt_is_frozen(session, system, event, bench);
+                prompt_is_frozen(session, &system, event, bench);
             }
             _ => {}
         }
@@ -167,4 +171,10 @@ fn prompt_is_frozen(session: &mut Session, system: &str, event: &crate::ledger::
         }
         bench.subject("L3.skill-stays-out-of-prompt", event, wrong);
     }
+}
+
+/// Ids of what the scanner sees in a text that is to enter memory.
+fn scanned(text: &str) -> Vec<&'static str> {
+    let scanner = Scanner::new(&crate::policy::Threats::default());
+    scanner.scan(text, Scope::Strict).into_iter().map(crate::agent::threats::Finding::id).collect()
 }

@@ -102,12 +102,10 @@ fn continues(key: &ConversationKey, event: &Event, request: &Request) -> bool {
 }
 
 impl Conversation {
-    /// The system prompt.
-    pub fn system(&self) -> &str {
-        self.segments
-            .iter()
-            .find(|segment| segment.level == Level::System)
-            .map_or("", |segment| &*segment.text)
+    /// The system prompt, its segments put together.
+    pub fn system(&self) -> String {
+        let system = self.segments.iter().filter(|segment| segment.level == Level::System);
+        system.map(|segment| &*segment.text).collect()
     }
 
     /// Place of the first message.

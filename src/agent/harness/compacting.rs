@@ -5,14 +5,17 @@
 
 use std::collections::BTreeSet;
 
+use crate::agent::compress::failure::FailureKind;
 use crate::agent::compress::{self, Outcome, Summariser, SummaryFailure, SummaryOrigin, SummaryRequest};
 use crate::agent::turn::{Agent, Host as _};
-use crate::ledger::{Compaction, Lane, Name, What};
+use crate::ledger::{Compaction, Lane, Name, Stored, What};
 use crate::model::{Ask, Model, ModelError};
 use crate::policy::{CompactionStore, CompactionTime, SizeUnit};
+use crate::store::StoreError;
+use crate::store::archive::Archival;
 use crate::wire::Row;
 
-use super::host::Run;
+use super::host::{Run, digest_of};
 
 impl<M: Model> Run<'_, M> {
     /// Asked before each request; false when the turn must end because nothing helps any more.
@@ -132,7 +135,7 @@ impl<M: Model> Run<'_, M> {
 
     /// Asks the summary lane; its request is recorded like any other.
     fn summarise(&mut self, turn: u64, request: &SummaryRequest) -> Result<String, SummaryFailure> {
-        let rows = [Row::user(request.prompt())];
+        let rows = [Row::user(request.prompt.as_str())];
         let ask = Ask {
             lane: Lane::Summary,
             session: &self.session.name,
@@ -142,10 +145,13 @@ impl<M: Model> Run<'_, M> {
             rows: &rows,
         };
         match self.harness.model.reply(&ask) {
-            Ok(reply) => reply.text.filter(|text| !text.trim().is_empty()).ok_or(SummaryFailure::Empty),
-            // A lane without a line stands for a provider that has no summary model.
-            Err(ModelError::Script(_)) => Err(SummaryFailure::NoProvider),
-            Err(ModelError::Provider { kind, .. }) => Err(SummaryFailure::of_kind(&kind)),
+            Ok(reply) => reply
+                .text
+                .filter(|text| !text.trim().is_empty())
+                .ok_or_else(|| SummaryFailure::new(FailureKind::Empty, "an empty summary")),
+            // A lane without a line stands for a harness that has no summary model.
+            Err(ModelError::Script(_)) => Err(SummaryFailure::new(FailureKind::Other, "no provider configured")),
+            Err(ModelError::Provider { kind, .. }) => Err(failure_of(&kind)),
         }
     }
 
@@ -164,6 +170,24 @@ impl<M: Model> Run<'_, M> {
         }
     }
 
+    fn archive_rows(&mut self, rows: &[Row], tail: usize) -> Result<(), StoreError> {
+        let now = self.harness.clock.now();
+        let name = self.session.name.clone();
+        let store = &self.harness.store;
+        let before: BTreeSet<i64> = store.all_rows(&name)?.into_iter().map(|row| row.id).collect();
+        let archival = Archival { rows, tail_count: tail, ..Archival::default() };
+        store.archive(&name, &archival, now)?;
+        let fresh: Vec<_> = store.all_rows(&name)?.into_iter().filter(|row| !before.contains(&row.id)).collect();
+        for row in fresh {
+            let id = u64::try_from(row.id).unwrap_or(0);
+            let row = row.into_row();
+            let stored =
+                Stored { lane: self.session.lane, row: id, role: row.role.word().into(), digest: digest_of(&row) };
+            self.event(What::Stored(stored));
+        }
+        Ok(())
+    }
+
     /// At the end of a turn: the toy scale's check, and micro-compaction where it is on.
     pub(super) fn compact_after_turn(&mut self, agent: &mut Agent) {
         if self.harness.policy.compress.check_at == CompactionTime::TurnEnd {
@@ -180,7 +204,7 @@ impl<M: Model> Run<'_, M> {
             compressor.micro_compact(&rows, &mut summarise)
         };
         self.session.compressor = compressor;
-        if let compress::micro::MicroPass::Absorbed { rows: new, .. } = pass {
+        if let compress::micro::MicroPass::Absorbed(new) = pass {
             let measure = self.measure();
             let count = rows.len();
             agent.transcript.replace(new.clone(), measure);
@@ -204,6 +228,18 @@ impl<M: Model> Run<'_, M> {
             self.commit(agent, new.len());
             self.session.planned = "compaction".into();
         }
+    }
+}
+
+/// A provider's fault as the compressor knows it.
+fn failure_of(kind: &str) -> SummaryFailure {
+    match kind {
+        "overloaded" => SummaryFailure::http(529, kind),
+        "rate_limited" => SummaryFailure::http(429, kind),
+        "server_error" => SummaryFailure::http(500, kind),
+        "timeout" => SummaryFailure::new(FailureKind::Timeout, kind),
+        "dropped" => SummaryFailure::new(FailureKind::Connection, kind),
+        _ => SummaryFailure::new(FailureKind::Other, kind),
     }
 }
 

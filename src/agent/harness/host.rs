@@ -1,6 +1,6 @@
 //! The turn loop's surroundings: what a request looks like, who answers it, where rows go.
 
-use crate::agent::breakpoints;
+use crate::agent::breakpoints::{self, Route};
 use crate::agent::transcript::Measure;
 use crate::agent::turn::{Agent, Host, StoreFault, ToolOutcome};
 use crate::cache::{Observed, Ttl};
@@ -26,7 +26,12 @@ impl<M: Model> Run<'_, M> {
     fn send(&mut self, agent: &mut Agent, iteration: u64) -> (u64, Result<Usage, String>) {
         let measure = self.harness.measure();
         self.refresh_live_prompt();
-        agent.transcript.set_prefix(&self.session.table, &self.session.system, measure);
+        let stable = self.session.static_prefix.as_deref().unwrap_or_default();
+        let parts = match self.session.system.strip_prefix(stable) {
+            Some(rest) => [stable, rest],
+            None => ["", self.session.system.as_str()],
+        };
+        agent.transcript.set_prefix(&self.session.table, &parts, measure);
         let marks = self.marks(agent);
         let facts = RequestFacts {
             turn: agent.turns,
@@ -63,11 +68,17 @@ impl<M: Model> Run<'_, M> {
 
     /// Where this request carries cache markers, as positions of the whole prompt.
     fn marks(&self, agent: &Agent) -> Vec<(usize, Ttl)> {
-        breakpoints::positions(
-            &agent.transcript,
-            self.session.static_prefix.as_deref(),
-            &self.harness.policy.breakpoints,
-        )
+        let prompt = &self.harness.policy.prompt;
+        let route = Route {
+            provider: prompt.provider.clone(),
+            base_url: prompt.base_url.clone(),
+            api_mode: prompt.api_mode.clone(),
+            model: prompt.model.clone(),
+            ..Route::default()
+        };
+        let system = self.session.system.as_str();
+        let stable = self.session.static_prefix.as_deref();
+        breakpoints::positions(&agent.transcript, system, stable, &route, &self.harness.policy.breakpoints)
     }
 
     fn answered(&mut self, request: u64, reply: &Reply, mut usage: Usage) {

@@ -47,7 +47,7 @@ impl<M: Model> Harness<M> {
         let started =
             SessionStarted { why: "resume".into(), parent: self.world.clone(), depth: 0, persisted: true };
         self.event(&key, What::SessionStarted(started));
-        let rows: Vec<Row> = self.store.load_for_model(&target)?;
+        let rows: Vec<Row> = self.store.load_for_model(&target)?.rows;
         let memory = self.fresh_memory();
         let mut session = Session::new(key.clone(), Lane::Main, &self.policy, memory, now);
         let measure = self.measure();
@@ -104,6 +104,15 @@ impl<M: Model> Harness<M> {
         let world = self.world.clone();
         self.event(&world, What::MemoryWrite(write));
         ok
+    }
+
+    /// A process is gone: what it held in memory of a session is lost.
+    pub fn forget(&mut self, name: &str) {
+        self.sessions.remove(name);
+        self.killed_after = None;
+        if self.open.as_deref() == Some(name) {
+            self.open = None;
+        }
     }
 
     /// Records what the store holds of every session.

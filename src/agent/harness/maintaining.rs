@@ -152,7 +152,7 @@ impl<M: Model> Harness<M> {
         record.set("use_count", spec.uses);
         record.set("view_count", spec.uses);
         if let Some(day) = spec.used_day {
-            let used = crate::agent::stamp::text(start + day * clock::DAY);
+            let used = crate::agent::stamp::show(start + day * clock::DAY);
             record.set("last_used_at", used.as_str());
             record.set("last_viewed_at", used);
         }

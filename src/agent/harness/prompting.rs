@@ -1,49 +1,96 @@
 //! The system prompt of a session: built once, stored, kept, and rebuilt only where that is declared.
 
-use crate::agent::prompt::{self, PromptInputs};
+use serde_json::Value;
+
+use crate::agent::memory::Target;
+use crate::agent::prompt::catalogue::Rows;
+use crate::agent::prompt::{self, DateInputs, Environment, Offer, PromptInputs, Root, Runtime};
+use crate::agent::skills;
 use crate::agent::threats::{Scanner, Scope};
-use crate::ledger::{Catalogue, Name, PromptReady, What};
+use crate::ledger::{Catalogue, Lane, Name, PromptReady, What};
 use crate::model::Model;
+use crate::policy::PromptClock;
 use crate::wire::{Chain, Level, Segment};
 
 use super::HarnessError;
 use super::host::Run;
 
+/// A rendered prompt with what the ledger wants to know of it.
+struct Rendered {
+    text: String,
+    stable: String,
+    memory_chars: u64,
+    catalogue_chars: u64,
+    /// Name and length of the shown description of each skill.
+    catalogue: Vec<(String, u64)>,
+}
+
+fn chars(text: &str) -> u64 {
+    text.chars().count() as u64
+}
+
 impl<M: Model> Run<'_, M> {
     /// Renders the prompt from the session's memory snapshot and the home as it is now.
-    fn render(&self) -> prompt::Prompt {
-        let scanner = Scanner::new(&self.harness.policy.threats);
+    fn render(&self) -> Rendered {
+        let policy = &self.harness.policy;
+        let scanner = Scanner::new(&policy.threats);
         let scan = |text: &str| -> Vec<String> {
             scanner.scan(text, Scope::Context).into_iter().map(|finding| finding.id().to_owned()).collect()
         };
-        let memory: Vec<String> = self.session.memory.snapshot_blocks().iter().map(|block| block.render()).collect();
-        let inputs = PromptInputs {
-            home: &*self.harness.home,
-            workspace: &self.harness.workspace,
-            scan: &scan,
-            tools: &self.session.tools,
-            memory: &memory,
-            session: &self.session.name,
-            started_at: self.session.started_at,
-            now: self.harness.clock.now(),
-        };
-        prompt::build(&inputs, &self.harness.policy.prompt)
+        let offer = Offer { tools: Some(&self.session.tools), ..Offer::default() };
+        let roots = [Root::home(skills::ROOT)];
+        let catalogue = prompt::catalogue::build(&*self.harness.home, &roots, &[], &offer, &policy.prompt);
+        let listed = catalogue.text();
+        let window = Value::from(self.session.compressor.model().window);
+        let context = prompt::context_files::project_context(&self.harness.workspace, "", &window, &scan, &policy.prompt);
+        let block = |target| self.session.memory.snapshot(target).map(|block| block.render());
+        let (memory, user) = (block(Target::Memory), block(Target::User));
+        let children = self.session.origin == super::Origin::Child;
+        let built = prompt::build(
+            &PromptInputs {
+                tools: &self.session.tools,
+                context_files: (!children).then_some(context.text.as_str()),
+                catalogue: Some(&listed),
+                memory: memory.as_deref(),
+                user_profile: user.as_deref(),
+                memory_enabled: self.session.memory.enabled(Target::Memory),
+                user_enabled: self.session.memory.enabled(Target::User),
+                date: DateInputs {
+                    now: self.harness.clock.now(),
+                    zone: None,
+                    session_id: &self.session.name,
+                    session_start: Some(self.session.started_at),
+                    lineage_root: None,
+                    model: &policy.prompt.model,
+                    provider: &policy.prompt.provider,
+                    platform: &policy.turn.platform,
+                    timeless: false,
+                },
+                environment: Some(environment()),
+                ..PromptInputs::default()
+            },
+            &policy.prompt,
+        );
+        let rows = catalogue.categories.iter().flat_map(|category| match &category.rows {
+            Rows::Full(rows) => rows.iter().map(|(name, shown)| (name.clone(), chars(shown))).collect::<Vec<_>>(),
+            Rows::Names(rows) => rows.iter().map(|name| (name.clone(), 0)).collect(),
+        });
+        Rendered {
+            text: built.text,
+            stable: built.stable.text,
+            memory_chars: memory.as_deref().map_or(0, chars) + user.as_deref().map_or(0, chars),
+            catalogue_chars: chars(&listed),
+            catalogue: rows.collect(),
+        }
     }
 
     /// Takes a rendered prompt into use and records it.
-    fn adopt(&mut self, prompt: prompt::Prompt, why: &str, declared: bool) {
-        let memory_chars = self
-            .session
-            .memory
-            .snapshot_blocks()
-            .iter()
-            .map(|block| block.render().chars().count() as u64)
-            .sum();
+    fn adopt(&mut self, prompt: Rendered, why: &str, declared: bool) {
         let ready = PromptReady {
             why: why.into(),
             declared,
-            chars: prompt.text.chars().count() as u64,
-            memory_chars,
+            chars: chars(&prompt.text),
+            memory_chars: prompt.memory_chars,
             catalogue_chars: prompt.catalogue_chars,
             digest: Chain::EMPTY.then(&Segment::new(Level::System, prompt.text.as_str())),
         };
@@ -55,7 +102,7 @@ impl<M: Model> Run<'_, M> {
             description_chars_max: prompt.catalogue.iter().map(|(_, chars)| *chars).max().unwrap_or(0),
         };
         self.event(What::Catalogue(catalogue));
-        self.session.static_prefix = Some(prompt.stable);
+        self.session.static_prefix = Some(prompt.stable).filter(|stable| !stable.is_empty());
         self.session.system = prompt.text;
     }
 
@@ -88,9 +135,15 @@ impl<M: Model> Run<'_, M> {
     /// A session that was opened again takes its stored prompt over if it fits; true when it did.
     pub(super) fn restore_prompt(&mut self) -> Result<bool, HarnessError> {
         let stored = self.harness.store.read_prompt(&self.session.name)?;
-        let runtime = prompt::runtime(&self.session.name, &self.harness.policy.prompt);
+        let knobs = &self.harness.policy.prompt;
+        let runtime = Runtime {
+            model: knobs.model.clone(),
+            provider: knobs.provider.clone(),
+            session: self.session.name.to_string(),
+            directory: environment().directory,
+        };
         let fits = stored.filter(|text| {
-            self.harness.policy.prompt.reuse_stored && prompt::fits(text, &runtime, &self.harness.policy.prompt)
+            knobs.reuse_stored && prompt::identity::mismatch(text, &runtime, knobs.pass_session_id).is_none()
         });
         match fits {
             Some(text) => {
@@ -113,19 +166,26 @@ impl<M: Model> Run<'_, M> {
     /// Prompts that do not hold still: memory read live, a clock with seconds.
     pub(super) fn refresh_live_prompt(&mut self) {
         let policy = &self.harness.policy;
-        let clock = policy.prompt.clock == crate::policy::PromptClock::Second;
+        if self.session.lane != Lane::Main {
+            return;
+        }
         if policy.memory.live_prompt {
             self.rebuild_prompt("live_memory");
-        } else if clock && self.session.agent_is_main() {
+        } else if policy.prompt.clock == PromptClock::Second {
             self.rebuild_prompt("clock");
+        } else if policy.prompt.hot_skills && self.harness.skills_changed {
+            self.harness.skills_changed = false;
+            self.rebuild_prompt("hot_skills");
         }
     }
 
     /// Skills that reach the running session as soon as they change.
     pub(super) fn hot_load(&mut self) {
-        if self.harness.policy.prompt.hot_skills {
-            let name = self.session.name.clone();
-            self.harness.hot_reload.insert(name);
-        }
+        self.harness.skills_changed = true;
     }
+}
+
+/// Where the simulated agent runs.
+fn environment() -> Environment {
+    Environment { host: "lab".to_owned(), home: "/home/lab".to_owned(), directory: "/workspace".to_owned() }
 }

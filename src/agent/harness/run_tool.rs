@@ -138,7 +138,7 @@ impl<M: Model> Run<'_, M> {
         };
         match crate::agent::skills::fuzzy::replace(&content, old, new, false) {
             Ok(replaced) => self.write_file(path, &replaced.content),
-            Err(error) => ToolResult::failed(error.to_string()),
+            Err(reason) => ToolResult::failed(reason.id()),
         }
     }
 

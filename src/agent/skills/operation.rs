@@ -203,3 +203,23 @@ mod tests {
         assert!(refusal.message.contains("`file_content` belongs into `content`"), "{refusal}");
     }
 }
+
+impl Request {
+    /// The operations of the call, each with its name filled in.
+    pub fn operations(&self) -> Vec<Operation> {
+        match self {
+            Self::Single(operation) => vec![operation.clone()],
+            Self::Batch { name, operations } => operations
+                .iter()
+                .flatten()
+                .map(|operation| {
+                    let mut operation = operation.clone();
+                    if operation.name.is_empty() {
+                        operation.name.clone_from(name);
+                    }
+                    operation
+                })
+                .collect(),
+        }
+    }
+}

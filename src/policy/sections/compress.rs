@@ -13,6 +13,16 @@ choice! {
 }
 
 choice! {
+    /// When the size of the history is looked at.
+    CompactionTime {
+        /// Before each request.
+        EachRequest = "each_request",
+        /// After a turn; for small worlds.
+        TurnEnd = "turn_end",
+    }
+}
+
+choice! {
     /// How long the tail is that a compaction leaves alone.
     TailMode {
         /// A small share of the window.
@@ -51,6 +61,10 @@ knobs! {
         enabled: bool = true, "switch", "Hermes hermes_cli/config_defaults.py:577", "L4";
         /// What sizes are measured in.
         unit: SizeUnit = SizeUnit::Tokens, "choice", "hermes-lab", "-";
+        /// When it is looked at whether a compaction is due.
+        check_at: CompactionTime = CompactionTime::EachRequest, "choice", "Hermes agent/turn_preflight.py:57", "-";
+        /// The model's window.
+        window: u64 = 200_000, [1, 1_000_000_000_000_i64], "tokens", "hermes-lab", "-";
         /// Share of the input budget at which a compaction is due.
         threshold: f64 = 0.5, [0, 1_000], "ratio", "Hermes hermes_cli/config_defaults.py:577", "L4";
         /// Absolute cap of the threshold.

@@ -61,6 +61,18 @@ knobs! {
         index_notes: bool = false, "switch", "Hermes agent/skills_index_delta.py:100", "L1";
         /// Longest description of a skill in the catalogue.
         description_chars_max: u64 = 60, [0, 1_000_000], "characters", "Hermes agent/skill_utils.py:822", "L2";
+        /// The model that answers.
+        model: String = "claude-sonnet-4-6".to_owned(), "name", "hermes-lab", "-";
+        /// Its provider.
+        provider: String = "anthropic".to_owned(), "name", "hermes-lab", "-";
+        /// Where requests go; decides with the provider whether and how markers are taken.
+        base_url: String = "https://api.anthropic.com".to_owned(), "address", "hermes-lab", "-";
+        /// Wire of the requests.
+        api_mode: String = "anthropic_messages".to_owned(), "name", "hermes-lab", "-";
+        /// A change of skills reaches the running session's catalogue at once.
+        hot_skills: bool = false, "switch", "Hermes agent/skills_index_delta.py:100", "L1";
+        /// The tool table keeps its order whatever order a tool server lists its tools in.
+        sort_tools: bool = true, "switch", "Hermes tools/registry.py", "L1";
         /// Catalogues that are kept in memory.
         catalogue_cache_max: u64 = 32, [0, 1_000_000], "entries", "Hermes agent/prompt_builder.py:1200", "-";
         /// Operating system that skills are offered for.
