@@ -1,3 +1,4 @@
 //! One integration binary; one module per subject.
 
+mod hardened_threats;
 mod vectors;

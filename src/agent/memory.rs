@@ -15,7 +15,7 @@ mod mutate;
 mod snapshot;
 mod tool;
 
-pub use answer::{Answer, Change, Receipt, Refusal, RefusalKind, Taken, Target};
+pub use answer::{Answer, Change, Details, Receipt, Refusal, RefusalKind, Taken, Target};
 pub use entries::DELIMITER;
 pub use snapshot::{Block, Shown};
 pub use tool::{Caller, Staged, ToolAnswer};

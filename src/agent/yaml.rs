@@ -45,10 +45,32 @@ struct Builder {
 /// assert!(parse("a: 1\na: 2").is_err());
 /// ```
 pub fn parse(text: &str) -> Result<Value, YamlError> {
+    // The event parser wants a blank behind the colon of a key; the reference also takes a tab.
+    static TAB_BEHIND_KEY: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r#"(?m)^([ ]*(?:- +)*[^\s#'"\[\]{}:-][^:#'"\n]*:)\t"#).expect("a fixed pattern")
+    });
+    read(text).or_else(|error| {
+        if TAB_BEHIND_KEY.is_match(text) {
+            read(&TAB_BEHIND_KEY.replace_all(text, "$1 "))
+        } else {
+            Err(error)
+        }
+    })
+}
+
+fn read(text: &str) -> Result<Value, YamlError> {
     let mut builder =
         Builder { frames: Vec::new(), anchors: BTreeMap::new(), root: None, documents: 0, values: 0 };
+    let open_end = if text.ends_with('\n') { usize::MAX } else { text.chars().count() };
     for event in Parser::new_from_str(text) {
-        let (event, _) = event.map_err(|error| YamlError(error.to_string()))?;
+        let (mut event, span) = event.map_err(|error| YamlError(error.to_string()))?;
+        // A block that ends with the text has no line break that the text does not have.
+        if let Event::Scalar(scalar, ScalarStyle::Literal | ScalarStyle::Folded, ..) = &mut event
+            && span.end.index() >= open_end
+            && scalar.ends_with('\n')
+        {
+            scalar.to_mut().pop();
+        }
         builder.take(event)?;
     }
     Ok(builder.root.unwrap_or(Value::Null))
@@ -282,11 +304,17 @@ mod tests {
     }
 
     #[test]
+    fn a_tab_behind_a_key_and_a_block_at_the_end_are_read_as_the_reference_does() {
+        assert_eq!(parse("a:\tb\nc: |\n  x").unwrap(), json!({"a": "b", "c": "x"}));
+        assert_eq!(parse("c: |\n  x\n").unwrap(), json!({"c": "x\n"}));
+    }
+
+    #[test]
     fn aliases_cannot_blow_a_document_up() {
         let mut text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
         for level in 1..8 {
             let before = format!("*a{},", level - 1).repeat(10);
-            text.push_str(&format!("a{level}: &a{level} [{before}]\n"));
+            text.extend(["a", &level.to_string(), ": &a", &level.to_string(), " [", &before, "]\n"]);
         }
         assert!(parse(&text).is_err());
     }

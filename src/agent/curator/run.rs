@@ -64,7 +64,6 @@ pub struct RunReport {
 }
 
 /// A run if the gates allow it and nobody else is at it. `idle_seconds` as in [`gate`].
-#[expect(clippy::too_many_arguments, reason = "a run touches everything that it is given once")]
 pub fn maybe_run(
     library: &Library,
     knobs: &policy::Curator,
@@ -226,8 +225,8 @@ fn write_report(
     let mut text = format!("# Curator run of {}\n\n{}\n", stamp::show(now), summary(&counts));
     let mut section = |title: &str, names: Vec<String>| {
         if !names.is_empty() {
-            text.push_str(&format!("\n## {title}\n\n"));
-            text.extend(names.iter().map(|name| format!("- {name}\n")));
+            text.extend(["\n## ", title, "\n\n"]);
+            text.extend(names.iter().flat_map(|name| ["- ", name, "\n"]));
         }
     };
     section("Archived", report.pass.archived.clone());

@@ -144,6 +144,13 @@ pub struct Refusal {
     pub kind: RefusalKind,
     /// What the model is told.
     pub message: String,
+    /// What the answer shows besides.
+    pub details: Box<Details>,
+}
+
+/// What a refusal shows besides its reason.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Details {
     /// Size and limit of the store, where the answer shows them.
     pub usage: Option<(u64, u64)>,
     /// The live entries, where the answer lists them.
@@ -158,15 +165,7 @@ pub struct Refusal {
 
 impl Refusal {
     pub(super) fn new(kind: RefusalKind, message: impl fmt::Display) -> Self {
-        Self {
-            kind,
-            message: message.to_string(),
-            usage: None,
-            entries: None,
-            closest: Vec::new(),
-            candidates: Vec::new(),
-            backup: None,
-        }
+        Self { kind, message: message.to_string(), details: Box::default() }
     }
 
     /// True when the model is told to stop trying in this turn.

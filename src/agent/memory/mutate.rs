@@ -99,7 +99,7 @@ impl MemoryStore {
                 self.commit(files, target, next, taken.into_iter().collect())
             }
             Err(mut refusal) if refusal.kind == RefusalKind::NoMatch => {
-                refusal.entries = Some(self.live(target).to_vec());
+                refusal.details.entries = Some(self.live(target).to_vec());
                 Err(self.count_failure(refusal))
             }
             Err(refusal) => Err(refusal),
@@ -128,9 +128,9 @@ impl MemoryStore {
         match self.apply_all(target, &mut next, ops) {
             Ok(taken) => self.commit(files, target, next, taken),
             Err(mut refusal) => {
-                refusal.usage = Some((self.size(target), self.limit(target)));
+                refusal.details.usage = Some((self.size(target), self.limit(target)));
                 if self.knobs.batch_lists_entries {
-                    refusal.entries = Some(self.live(target).to_vec());
+                    refusal.details.entries = Some(self.live(target).to_vec());
                 }
                 if matches!(refusal.kind, RefusalKind::StaleEntry | RefusalKind::Unpinned) {
                     return Err(refusal);
@@ -205,12 +205,12 @@ impl MemoryStore {
                     RefusalKind::Ambiguous,
                     format!("{} entries match; give more of the text", previews.len()),
                 );
-                refusal.candidates = previews;
+                refusal.details.candidates = previews;
                 Err(refusal)
             }
             Located::Nothing(closest) => {
                 let mut refusal = Refusal::new(RefusalKind::NoMatch, format!("no entry matches {old:?}"));
-                refusal.closest = closest;
+                refusal.details.closest = closest;
                 Err(refusal)
             }
         }
@@ -263,7 +263,7 @@ impl MemoryStore {
                 Err(error) => format!("{} was edited by somebody else; no copy: {error}", target.file_name()),
             },
         );
-        refusal.backup = copied.is_ok().then_some(backup);
+        refusal.details.backup = copied.is_ok().then_some(backup);
         Err(refusal)
     }
 
@@ -283,8 +283,8 @@ impl MemoryStore {
             return Ok(());
         }
         let mut refusal = self.too_long(target, next);
-        refusal.usage = Some((self.size(target), self.limit(target)));
-        refusal.entries = lists.then(|| self.live(target).to_vec());
+        refusal.details.usage = Some((self.size(target), self.limit(target)));
+        refusal.details.entries = lists.then(|| self.live(target).to_vec());
         Err(self.count_failure(refusal))
     }
 

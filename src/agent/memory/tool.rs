@@ -154,8 +154,8 @@ impl MemoryStore {
         if op.kind.is_destructive() && op.old_text.is_empty() {
             let mut refusal =
                 Refusal::new(RefusalKind::MissingOldText, "which entry? give a part of its text");
-            refusal.entries = Some(self.live(target).to_vec());
-            refusal.usage = Some((self.size(target), self.limit(target)));
+            refusal.details.entries = Some(self.live(target).to_vec());
+            refusal.details.usage = Some((self.size(target), self.limit(target)));
             return Err(refusal);
         }
         if op.kind != OperationKind::Remove && op.content.is_empty() {

@@ -73,7 +73,7 @@ pub(super) fn note(
 ) {
     let mut keep = |bytes: Option<Vec<u8>>| -> Option<String> {
         let bytes = bytes?;
-        let digest: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        let digest = hex(&Sha256::digest(&bytes));
         let path = copy_path(root, &digest);
         if !files.exists(&path) {
             let _ = files.write(&path, &bytes);
@@ -95,6 +95,15 @@ pub(super) fn note(
     let text: String =
         rows.iter().filter_map(|row| serde_json::to_string(row).ok()).map(|line| line + "\n").collect();
     let _ = files.write(&log_path(root), text.as_bytes());
+}
+
+fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    bytes
+        .iter()
+        .flat_map(|byte| [byte >> 4, byte & 15])
+        .map(|half| char::from(DIGITS[usize::from(half)]))
+        .collect()
 }
 
 /// Drops the oldest rows, and copies that no row names any more, until the log fits.

@@ -206,7 +206,7 @@ impl Library {
         let dir = self.locate(files, &op.name)?;
         self.check_content_provenance(files, writer, &op.name, &dir)?;
         let path = match op.file_path.as_deref().filter(|path| !path.is_empty()) {
-            Some(path) => self.contained(files, &dir, &validate_file_path(path)?)?,
+            Some(path) => contained(files, &dir, &validate_file_path(path)?)?,
             None => dir.skill_file(),
         };
         if !files.is_file(&path) && files.resolve(&path).is_none() {
@@ -252,7 +252,7 @@ impl Library {
         self.check_size(content)?;
         let dir = self.locate(files, &op.name)?;
         self.check_content_provenance(files, writer, &op.name, &dir)?;
-        let path = self.contained(files, &dir, &relative)?;
+        let path = contained(files, &dir, &relative)?;
         self.check_read(files, writer, &path)?;
         let before = files.read(&path).ok();
         self.write(files, &path, content)?;
@@ -274,7 +274,7 @@ impl Library {
         let relative = validate_file_path(op.file_path.as_deref().unwrap_or_default())?;
         let dir = self.locate(files, &op.name)?;
         self.check_content_provenance(files, writer, &op.name, &dir)?;
-        let path = self.contained(files, &dir, &relative)?;
+        let path = contained(files, &dir, &relative)?;
         if !files.exists(&path) || files.is_dir(&path) {
             return Err(self.no_file(files, &dir, &path));
         }
@@ -343,25 +343,6 @@ impl Library {
         Ok(applied)
     }
 
-    /// The path of a file of a skill, if links do not lead it elsewhere.
-    pub(super) fn contained(
-        &self,
-        files: &dyn Files,
-        dir: &SkillDir,
-        relative: &str,
-    ) -> Result<String, Refusal> {
-        let path = join(&dir.path, relative);
-        let mut known = path.as_str();
-        while !files.exists(known) && known.len() > dir.path.len() {
-            known = parent(known);
-        }
-        let inside = match (files.resolve(&dir.path), files.resolve(known)) {
-            (Some(dir), Some(real)) => real == dir || real.starts_with(&format!("{dir}/")),
-            _ => false,
-        };
-        if inside { Ok(path) } else { Err(Refusal::new(Reason::PathEscape, "the path leaves the skill")) }
-    }
-
     fn no_file(&self, files: &dyn Files, dir: &SkillDir, path: &str) -> Refusal {
         let mut refusal = Refusal::new(Reason::FileNotFound, format!("`{path}` does not exist"));
         refusal.available_files = Some(self.support_files(files, dir));
@@ -377,6 +358,20 @@ impl Library {
             .filter_map(|path| path.strip_prefix(&prefix).map(str::to_owned))
             .collect()
     }
+}
+
+/// The path of a file of a skill, if links do not lead it elsewhere.
+pub(super) fn contained(files: &dyn Files, dir: &SkillDir, relative: &str) -> Result<String, Refusal> {
+    let path = join(&dir.path, relative);
+    let mut known = path.as_str();
+    while !files.exists(known) && known.len() > dir.path.len() {
+        known = parent(known);
+    }
+    let inside = match (files.resolve(&dir.path), files.resolve(known)) {
+        (Some(dir), Some(real)) => real == dir || real.starts_with(&format!("{dir}/")),
+        _ => false,
+    };
+    if inside { Ok(path) } else { Err(Refusal::new(Reason::PathEscape, "the path leaves the skill")) }
 }
 
 fn applied(op: &Operation, path: &str, before: Option<Vec<u8>>, after: &str) -> Applied {

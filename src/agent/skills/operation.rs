@@ -168,7 +168,7 @@ fn given(text: Option<&String>) -> bool {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Request {
     /// One operation in the flat shape.
-    Single(Operation),
+    Single(Box<Operation>),
     /// A list of operations, and the name for those that have none.
     Batch {
         /// Default name; empty when there is none.
@@ -182,7 +182,7 @@ impl Request {
     /// Reads the arguments of a call.
     pub fn read(args: &Value) -> Self {
         match args.get("operations") {
-            None | Some(Value::Null) => Self::Single(Operation::read(args)),
+            None | Some(Value::Null) => Self::Single(Box::new(Operation::read(args))),
             Some(list) => Self::Batch {
                 name: args.get("name").and_then(Value::as_str).unwrap_or_default().to_owned(),
                 operations: list.as_array().map(|items| items.iter().map(Operation::read).collect()),

@@ -96,7 +96,7 @@ pub(super) fn suppress(files: &mut dyn Files, root: &str, name: &str, add: bool)
     let mut names = suppressed(files, root);
     let changed = if add { names.insert(name.to_owned()) } else { names.remove(name) };
     if changed {
-        let text: String = names.iter().map(|name| format!("{name}\n")).collect();
+        let text: String = names.iter().flat_map(|name| [name, "\n"]).collect();
         // The archive itself has happened; a list that cannot be written must not undo it.
         let _ = files.write(&suppression_path(root), text.as_bytes());
     }

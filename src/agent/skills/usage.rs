@@ -316,7 +316,7 @@ mod tests {
         usage.created("b", "agent", 0);
         usage.viewed("a", 0);
         usage.save(&mut files, "skills").unwrap();
-        assert_eq!(Usage::load(&files, "skills").get("b").unwrap().is_managed(), true);
+        assert!(Usage::load(&files, "skills").get("b").unwrap().is_managed());
         let text = files.read_text("skills/.usage.json").unwrap();
         assert!(text.find("\"a\"") < text.find("\"b\""));
     }

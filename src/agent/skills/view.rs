@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::frontmatter;
 use super::guard::Writer;
+use super::manage::contained;
 use super::refusal::{Reason, Refusal};
 use super::tree::SkillDir;
 use super::{Library, Lifecycle, Usage};
@@ -90,7 +91,7 @@ impl Library {
                 let Some(clean) = normalize(path).filter(|_| !path.starts_with('/')) else {
                     return Err(Refusal::new(Reason::PathTraversal, "the path must not climb"));
                 };
-                self.contained(files, &dir, &clean)?
+                contained(files, &dir, &clean)?
             }
         };
         let support_files = self.support_files(files, &dir);

@@ -25,7 +25,7 @@ pub(super) fn fold(text: &str, hardened: bool) -> Vec<u8> {
     // Differs: what a reader does not see is not read, and what looks like a Latin letter is one.
     for character in text.nfkd().filter(|c| !is_unseen(*c)) {
         let byte = class(look_alike(character));
-        if byte.is_ascii_whitespace() && matches!(folded.last(), Some(b',' | b';' | b':')) {
+        if byte.is_ascii_whitespace() && folded.last() == Some(&b',') {
             folded.pop();
         }
         folded.push(byte);

@@ -15,8 +15,7 @@ const SOURCE: &str = include_str!("patterns.toml");
 #[serde(deny_unknown_fields)]
 pub(super) struct RawPattern {
     pub id: String,
-    #[serde(rename = "category")]
-    pub _category: String,
+    pub category: String,
     pub scope: String,
     pub parts: Vec<String>,
     #[serde(default)]
@@ -25,10 +24,8 @@ pub(super) struct RawPattern {
     pub stop: Stop,
     #[serde(default)]
     pub unless: String,
-    #[serde(rename = "example")]
-    pub _example: String,
-    #[serde(rename = "near_miss")]
-    pub _near_miss: String,
+    pub example: String,
+    pub near_miss: String,
     pub older: Option<Change>,
     pub hardened: Option<Change>,
 }

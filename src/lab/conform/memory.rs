@@ -207,23 +207,23 @@ fn show_answer(answer: Answer, changed: bool, batch: bool) -> Value {
             };
             shown["kind"] = kind.into();
             shown["terminal"] = refusal.is_terminal().into();
-            if refusal.entries.is_some() {
+            if refusal.details.entries.is_some() {
                 shown["lists_entries"] = true.into();
             }
-            if let Some((size, limit)) = refusal.usage {
+            if let Some((size, limit)) = refusal.details.usage {
                 shown["usage"] = json!([size, limit]);
             }
-            if !refusal.closest.is_empty() {
-                shown["closest"] = json!(refusal.closest);
+            if !refusal.details.closest.is_empty() {
+                shown["closest"] = json!(refusal.details.closest);
             }
-            if !refusal.candidates.is_empty() {
-                shown["candidates"] = refusal.candidates.len().into();
+            if !refusal.details.candidates.is_empty() {
+                shown["candidates"] = refusal.details.candidates.len().into();
                 let lengths: Vec<usize> =
-                    refusal.candidates.iter().map(|text| text.chars().count()).collect();
+                    refusal.details.candidates.iter().map(|text| text.chars().count()).collect();
                 shown["preview_lengths"] = json!(lengths);
             }
             if refusal.kind == RefusalKind::Drift {
-                shown["backup"] = refusal.backup.is_some().into();
+                shown["backup"] = refusal.details.backup.is_some().into();
             }
         }
     }

@@ -97,7 +97,7 @@ pub(super) fn put_owners(files: &mut MemFiles, bundled: &Value, hub: &Value) {
     let names = |list: &Value| -> Vec<String> {
         list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
     };
-    let manifest: String = names(bundled).iter().map(|name| format!("{name}:0\n")).collect();
+    let manifest: String = names(bundled).iter().flat_map(|name| [name, ":0\n"]).collect();
     if !manifest.is_empty() {
         put(files, "skills/.bundled_manifest", &manifest);
     }

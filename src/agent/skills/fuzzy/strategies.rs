@@ -187,13 +187,16 @@ fn block_anchor(content: &str, old: &str) -> Vec<Span> {
 fn similar_lines(content: &str, old: &str) -> Vec<Span> {
     let wanted: Vec<&str> = old.split('\n').map(strip).collect();
     let count = wanted.len();
+    // A blank line in the middle may be anything.
+    let checked: Vec<(usize, &str)> = wanted
+        .into_iter()
+        .enumerate()
+        .filter(|(line, text)| !text.is_empty() || *line == 0 || *line == count - 1)
+        .collect();
     let lines = Lines::of(content);
     (0..lines.windows(count))
         .filter(|at| {
-            wanted.iter().enumerate().all(|(line, text)| {
-                let free = text.is_empty() && line > 0 && line < count - 1;
-                free || similar(strip(lines.texts[at + line]), text, LINE_SHARE)
-            })
+            checked.iter().all(|(line, text)| similar(strip(lines.texts[at + line]), text, LINE_SHARE))
         })
         .map(|at| lines.span(at, count))
         .collect()
