@@ -74,3 +74,11 @@ pub trait PrefixCache {
     /// The refusal that the provider would give; a refused request leaves no trace.
     fn observe(&mut self, at: Millis, request: &Observed<'_>) -> Result<Outcome, Refusal>;
 }
+
+/// Names of the cache models and what each stands for.
+pub const MODELS: &[(&str, &str)] = &[("anthropic", "Anthropic Messages, explicit markers")];
+
+/// The cache that a policy asks for.
+pub fn for_policy(_: &crate::policy::Policy) -> Box<dyn PrefixCache> {
+    Box::new(anthropic::Explicit::new(anthropic::Rules::default()))
+}

@@ -13,6 +13,19 @@ use crate::wire::{Chain, Content, Level, Role, Row, Segment};
 pub const PREFILL: &str = "_thinking_prefill";
 /// Private key of rows that the loop wrote to move the model on, and takes back when it has.
 pub const SCAFFOLD: &str = "_scaffold";
+/// Keys of rows that are the harness's own business and never sent.
+const LOCAL_KEYS: [&str; 10] = [
+    "api_content",
+    "display_kind",
+    "display_metadata",
+    "finish_reason",
+    "message_id",
+    "message_uid",
+    "observed",
+    "reasoning",
+    "timestamp",
+    "token_count",
+];
 /// What is sent in place of an early empty row, which providers refuse.
 const EMPTY_PLACEHOLDER: &str = "(empty)";
 
@@ -184,7 +197,7 @@ pub fn wire_text(row: &Row, last: bool) -> Arc<str> {
         (&row.role, row.extra.get("api_content").and_then(Value::as_str).filter(|text| !text.is_empty()))
     {
         let mut plain = row.clone();
-        plain.extra.shift_remove("api_content");
+        plain.extra.retain(|key, _| !LOCAL_KEYS.contains(&key.as_str()));
         plain.content = Content::Text(sent.to_owned());
         return plain.to_wire().to_string().into();
     }
@@ -200,9 +213,7 @@ pub fn wire_text(row: &Row, last: bool) -> Arc<str> {
         if empty && !last && !matches!(row.role, Role::System | Role::Other(_)) {
             object.insert("content".to_owned(), Value::from(EMPTY_PLACEHOLDER));
         }
-        object.retain(|key, _| {
-            !matches!(key.as_str(), "timestamp" | "finish_reason" | "display_kind" | "reasoning")
-        });
+        object.retain(|key, _| !LOCAL_KEYS.contains(&key.as_str()));
         if object.get("tool_calls").is_some_and(|calls| calls.as_array().is_some_and(Vec::is_empty)) {
             object.shift_remove("tool_calls");
         }

@@ -208,7 +208,7 @@ impl Request {
     /// The operations of the call, each with its name filled in.
     pub fn operations(&self) -> Vec<Operation> {
         match self {
-            Self::Single(operation) => vec![operation.clone()],
+            Self::Single(operation) => vec![(**operation).clone()],
             Self::Batch { name, operations } => operations
                 .iter()
                 .flatten()
