@@ -43,9 +43,18 @@ impl Check {
 /// What each law says, in order.
 pub const LAWS: [(&str, &str); 5] = [
     ("L1", "cache-first invariance: inside a session every request extends the one before it byte for byte"),
-    ("L2", "bounded residency: what is always resident has a hard cap, what is unbounded is loaded on demand"),
-    ("L3", "out-of-band, knowledge-only write-back: learning happens after delivery and writes only knowledge"),
-    ("L4", "structure-preserving history, verbatim recall: no call without its result, nothing lost silently"),
+    (
+        "L2",
+        "bounded residency: what is always resident has a hard cap, what is unbounded is loaded on demand",
+    ),
+    (
+        "L3",
+        "out-of-band, knowledge-only write-back: learning happens after delivery and writes only knowledge",
+    ),
+    (
+        "L4",
+        "structure-preserving history, verbatim recall: no call without its result, nothing lost silently",
+    ),
     ("L5", "bounded autonomy, provenance-scoped maintenance: automation maintains only what it signed"),
 ];
 

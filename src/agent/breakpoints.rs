@@ -11,14 +11,14 @@
 
 pub mod anthropic;
 pub mod plan;
-pub mod positions;
 pub mod policy;
+pub mod positions;
 pub mod scaffold;
 pub mod strip;
 pub mod ttl;
 
 pub use plan::{Layout, PlanInputs, Planned, plan};
-pub use positions::positions;
 pub use policy::{Caching, Route};
+pub use positions::positions;
 pub use scaffold::Scaffolds;
 pub use ttl::Tier;

@@ -225,8 +225,10 @@ impl<M: Model> Harness<M> {
         let world = self.world.clone();
         let caps = crate::policy::Memory::default();
         for (target, chars_max) in [(Target::Memory, caps.chars_max), (Target::User, caps.user_chars_max)] {
-            let entries: Vec<Name> = memory.live(target).iter().map(|entry| Name::from(entry.as_str())).collect();
-            let state = MemoryState { target: target.word().into(), chars: memory.size(target), chars_max, entries };
+            let entries: Vec<Name> =
+                memory.live(target).iter().map(|entry| Name::from(entry.as_str())).collect();
+            let state =
+                MemoryState { target: target.word().into(), chars: memory.size(target), chars_max, entries };
             self.event(&world, What::MemoryState(state));
         }
     }

@@ -21,7 +21,8 @@ pub fn allowed_tools(review: &policy::Review, memory: &policy::Memory, scope: Sc
     if scope.memory && (memory.memory_enabled || memory.user_enabled) {
         tools.push("memory".to_owned());
     }
-    tools.extend(review.extra_tools.iter().map(|tool| tool.trim().to_owned()).filter(|tool| !tool.is_empty()));
+    tools
+        .extend(review.extra_tools.iter().map(|tool| tool.trim().to_owned()).filter(|tool| !tool.is_empty()));
     tools.sort();
     tools.dedup();
     tools
@@ -30,7 +31,9 @@ pub fn allowed_tools(review: &policy::Review, memory: &policy::Memory, scope: Sc
 /// The instruction that a review is given.
 pub fn instruction(scope: Scope, focus: Option<&str>) -> String {
     let what = match (scope.memory, scope.skills) {
-        (true, false) => "facts about the user and the environment that later sessions need; keep them in memory",
+        (true, false) => {
+            "facts about the user and the environment that later sessions need; keep them in memory"
+        }
         (true, true) => "lessons for skills, and facts for memory; one lesson goes to one place",
         (false, _) => "lessons that make the next task of this kind shorter; keep them in skills",
     };

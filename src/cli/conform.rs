@@ -34,7 +34,8 @@ pub(super) fn run(args: &Args) -> CommandResult {
         && report.is_empty()
     {
         let known = FAMILIES.iter().map(|(family, _)| *family);
-        let help = nearest(mechanism, known).map_or_else(String::new, |near| format!("did you mean `{near}`?"));
+        let help =
+            nearest(mechanism, known).map_or_else(String::new, |near| format!("did you mean `{near}`?"));
         let message = format!("no vector of mechanism `{mechanism}` was found");
         return Err(Diagnostic::of_file("--mechanism", message).with_help(help).into());
     }
@@ -50,9 +51,8 @@ pub(super) fn run(args: &Args) -> CommandResult {
 }
 
 fn wanted(args: &Args, vector: &Vector) -> bool {
-    let by_mechanism = args.mechanism.as_ref().is_none_or(|wanted| {
-        vector.family() == wanted || vector.mechanism == *wanted
-    });
+    let by_mechanism =
+        args.mechanism.as_ref().is_none_or(|wanted| vector.family() == wanted || vector.mechanism == *wanted);
     by_mechanism && args.show.as_ref().is_none_or(|id| vector.id == *id)
 }
 
@@ -64,7 +64,8 @@ fn files(paths: &[String]) -> Result<Vec<String>, BadInput> {
             found.push(path.clone());
             continue;
         }
-        let entries = std::fs::read_dir(path).map_err(|error| Diagnostic::of_file(path, input::reason(&error)))?;
+        let entries =
+            std::fs::read_dir(path).map_err(|error| Diagnostic::of_file(path, input::reason(&error)))?;
         let mut inside: Vec<String> = entries
             .flatten()
             .map(|entry| entry.path())

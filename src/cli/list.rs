@@ -52,8 +52,14 @@ fn sections() -> Vec<(&'static str, Vec<(String, String)>)> {
         ("checks", laws::checks().iter().map(|check| (check.id.to_owned(), check.says.to_owned())).collect()),
         ("figures", FIGURES.iter().map(|figure| (figure.name.to_owned(), figure.says.to_owned())).collect()),
         ("knobs", Policy::knobs().into_iter().map(|knob| (knob.name.to_owned(), knob.doc)).collect()),
-        ("policies", preset::PRESETS.iter().map(|(name, text)| ((*name).to_owned(), first_comment(text))).collect()),
-        ("models", cache::MODELS.iter().map(|(name, says)| ((*name).to_owned(), (*says).to_owned())).collect()),
+        (
+            "policies",
+            preset::PRESETS.iter().map(|(name, text)| ((*name).to_owned(), first_comment(text))).collect(),
+        ),
+        (
+            "models",
+            cache::MODELS.iter().map(|(name, says)| ((*name).to_owned(), (*says).to_owned())).collect(),
+        ),
     ]
 }
 

@@ -33,7 +33,9 @@ pub(super) fn run(args: &Args) -> CommandResult {
             for file in files {
                 match input::text(file) {
                     Ok(content) => match scenario::load(file, &content) {
-                        Ok(scenario) => text.push_str(&format!("{file}: {} acts, fine\n", scenario.acts.len())),
+                        Ok(scenario) => {
+                            text.push_str(&format!("{file}: {} acts, fine\n", scenario.acts.len()))
+                        }
                         Err(more) => faults.extend(more),
                     },
                     Err(BadInput(more)) => faults.extend(more),
@@ -45,7 +47,9 @@ pub(super) fn run(args: &Args) -> CommandResult {
             let known = scenario::shipped();
             match known.iter().find(|(known, _)| known == name) {
                 Some((_, text)) => Ok(Answer::holds(*text)),
-                None => Err(input::unknown("scenario", name, known.iter().map(|(name, _)| *name), "see `list`")),
+                None => {
+                    Err(input::unknown("scenario", name, known.iter().map(|(name, _)| *name), "see `list`"))
+                }
             }
         }
     }

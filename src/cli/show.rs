@@ -33,14 +33,13 @@ pub(super) fn run(args: &Args) -> CommandResult {
     if let Some(law) = &args.law {
         let known = laws::checks().iter().any(|check| check.id.starts_with(law.as_str()));
         if !known {
-            let message = format!("no law or check begins with `{law}`; expected L1 to L5, or a check such as L1.prefix-extends");
+            let message = format!(
+                "no law or check begins with `{law}`; expected L1 to L5, or a check such as L1.prefix-extends"
+            );
             return Err(Diagnostic::of_file("--law", message).into());
         }
     }
-    let filter = timeline::Filter {
-        session: args.session.as_deref(),
-        kinds: &args.kind,
-        law: args.law.as_deref(),
-    };
+    let filter =
+        timeline::Filter { session: args.session.as_deref(), kinds: &args.kind, law: args.law.as_deref() };
     Ok(Answer::holds(timeline::text(&ledger, &verdict, &filter)))
 }

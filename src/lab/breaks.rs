@@ -79,6 +79,8 @@ pub struct Shown {
     pub id: String,
     /// One line for lists.
     pub title: String,
+    /// What the break shows.
+    pub about: String,
     /// The law that it violates.
     pub law: String,
     /// True when the claim holds.
@@ -128,7 +130,8 @@ pub fn load(file: &str, text: &str) -> Result<Break, Vec<Diagnostic>> {
             errors.iter().for_each(|error| fault("[turn", error.to_string()));
         }
     }
-    let did_you_mean = |near: Option<&str>| near.map_or_else(String::new, |near| format!(", did you mean `{near}`?"));
+    let did_you_mean =
+        |near: Option<&str>| near.map_or_else(String::new, |near| format!(", did you mean `{near}`?"));
     let checks = laws::checks();
     for check in &read.caught_by {
         if !checks.iter().any(|known| known.id == check) {
@@ -196,6 +199,7 @@ impl Break {
         Shown {
             id: self.id.clone(),
             title: self.title.clone(),
+            about: self.about.clone(),
             law: self.law.clone(),
             holds,
             caught_by: newly,

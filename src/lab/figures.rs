@@ -30,38 +30,110 @@ impl Figure {
 pub const FIGURES: &[Figure] = &[
     Figure { name: "archived", says: "skills that the curator archived, sorted", read: archived },
     Figure { name: "answers", says: "answers that reached the user", read: answers },
-    Figure { name: "cold_requests", says: "requests of the main lane that read nothing from the cache", read: cold },
+    Figure {
+        name: "cold_requests",
+        says: "requests of the main lane that read nothing from the cache",
+        read: cold,
+    },
     Figure { name: "compactions", says: "committed compactions", read: compactions },
     Figure { name: "cron_runs", says: "scheduled runs that ran", read: cron_runs },
     Figure { name: "delegation_granted", says: "tools that the last child got", read: granted },
     Figure { name: "delegation_refused", says: "delegations that were refused", read: delegation_refused },
-    Figure { name: "dropped_results", says: "recent tool results that the cleaning after a compaction dropped", read: dropped },
-    Figure { name: "effects", says: "what tools changed outside the conversation, as kind: detail", read: effects },
-    Figure { name: "hit_rate", says: "share of prompt tokens of the main lane read from the cache, in thousandths", read: hit_rate },
+    Figure {
+        name: "dropped_results",
+        says: "recent tool results that the cleaning after a compaction dropped",
+        read: dropped,
+    },
+    Figure {
+        name: "effects",
+        says: "what tools changed outside the conversation, as kind: detail",
+        read: effects,
+    },
+    Figure {
+        name: "hit_rate",
+        says: "share of prompt tokens of the main lane read from the cache, in thousandths",
+        read: hit_rate,
+    },
     Figure { name: "main_requests", says: "requests of the main lane", read: main_requests },
-    Figure { name: "main_requests_by_session", says: "requests of the main lane, by session", read: by_session },
-    Figure { name: "memory_chars", says: "largest size of MEMORY.md at a recorded moment, in characters", read: memory_chars },
+    Figure {
+        name: "main_requests_by_session",
+        says: "requests of the main lane, by session",
+        read: by_session,
+    },
+    Figure {
+        name: "memory_chars",
+        says: "largest size of MEMORY.md at a recorded moment, in characters",
+        read: memory_chars,
+    },
     Figure { name: "memory_refused", says: "memory writes that were refused", read: memory_refused },
-    Figure { name: "orphan_results", says: "tool results without their call after a compaction", read: orphans },
+    Figure {
+        name: "orphan_results",
+        says: "tool results without their call after a compaction",
+        read: orphans,
+    },
     Figure { name: "output_tokens", says: "tokens produced in the main lane", read: output_tokens },
-    Figure { name: "prefix_breaks", says: "requests of the main lane that do not extend the one before, tools, system or messages, first ones included", read: prefix_breaks },
+    Figure {
+        name: "prefix_breaks",
+        says: "requests of the main lane that do not extend the one before, tools, system or messages, first ones included",
+        read: prefix_breaks,
+    },
     Figure { name: "prompt_tokens", says: "prompt tokens of the main lane", read: prompt_tokens },
-    Figure { name: "repeated_actions", says: "tool calls that ran with the same arguments as an earlier one of the session and changed something", read: repeated },
-    Figure { name: "review_effects", says: "what the first review changed outside memory and skills", read: review_effects },
+    Figure {
+        name: "repeated_actions",
+        says: "tool calls that ran with the same arguments as an earlier one of the session and changed something",
+        read: repeated,
+    },
+    Figure {
+        name: "review_effects",
+        says: "what the first review changed outside memory and skills",
+        read: review_effects,
+    },
     Figure { name: "review_requests", says: "requests of the review lane", read: review_requests },
-    Figure { name: "search_sessions", says: "sessions that the last search answered with", read: search_sessions },
+    Figure {
+        name: "search_sessions",
+        says: "sessions that the last search answered with",
+        read: search_sessions,
+    },
     Figure { name: "skills_created", says: "skills created, sorted", read: skills_created },
-    Figure { name: "skills_present", says: "skills present after the last curator pass", read: skills_present },
-    Figure { name: "skills_skipped", says: "skills that the last curator pass left alone because nobody signed them", read: skills_skipped },
-    Figure { name: "skills_stale", says: "skills that the last curator pass marked stale", read: skills_stale },
-    Figure { name: "skills_viewed", says: "skills whose body was loaded in the main lane", read: skills_viewed },
+    Figure {
+        name: "skills_present",
+        says: "skills present after the last curator pass",
+        read: skills_present,
+    },
+    Figure {
+        name: "skills_skipped",
+        says: "skills that the last curator pass left alone because nobody signed them",
+        read: skills_skipped,
+    },
+    Figure {
+        name: "skills_stale",
+        says: "skills that the last curator pass marked stale",
+        read: skills_stale,
+    },
+    Figure {
+        name: "skills_viewed",
+        says: "skills whose body was loaded in the main lane",
+        read: skills_viewed,
+    },
     Figure { name: "system_prompt_chars", says: "longest system prompt, in characters", read: system_chars },
-    Figure { name: "system_prompt_changes", says: "requests of the main lane whose system prompt differs from the one before, first ones included, sessions s1 and s2", read: system_changes },
-    Figure { name: "tools_refused", says: "tool calls that were refused where tools are dispatched", read: refused },
+    Figure {
+        name: "system_prompt_changes",
+        says: "requests of the main lane whose system prompt differs from the one before, first ones included, sessions s1 and s2",
+        read: system_changes,
+    },
+    Figure {
+        name: "tools_refused",
+        says: "tool calls that were refused where tools are dispatched",
+        read: refused,
+    },
     Figure { name: "tools_ran", says: "tool calls that really ran", read: ran },
     Figure { name: "turn_exits", says: "how turns ended", read: exits },
     Figure { name: "unknown_outcomes", says: "steps whose outcome is unknown", read: unknown },
-    Figure { name: "write_visible", says: "whether a memory write of session s1 shows in a later prompt of s1", read: write_visible },
+    Figure {
+        name: "write_visible",
+        says: "whether a memory write of session s1 shows in a later prompt of s1",
+        read: write_visible,
+    },
 ];
 
 /// The figure of this name.
@@ -106,7 +178,9 @@ fn main_usage(ledger: &Ledger) -> Vec<crate::ledger::Usage> {
             What::Request(request) if request.lane == Lane::Main => {
                 main.insert(request.id);
             }
-            What::Response(response) if main.contains(&response.request) => found.push(response.usage.clone()),
+            What::Response(response) if main.contains(&response.request) => {
+                found.push(response.usage.clone())
+            }
             _ => {}
         }
     }
@@ -255,7 +329,9 @@ fn search_sessions(ledger: &Ledger) -> Value {
         What::Searched(search) => Some(search),
         _ => None,
     });
-    json!(last.map(|search| search.hits.iter().map(|(session, _, _)| session.to_string()).collect::<Vec<_>>()))
+    json!(
+        last.map(|search| search.hits.iter().map(|(session, _, _)| session.to_string()).collect::<Vec<_>>())
+    )
 }
 
 fn skills_created(ledger: &Ledger) -> Value {
@@ -308,7 +384,10 @@ fn system_changes(ledger: &Ledger) -> Value {
         if request.lane != Lane::Main || !["s1", "s2"].contains(&&*event.session) {
             continue;
         }
-        let system = rebuild.conversation(&seen.key).map(crate::ledger::rebuild::Conversation::system).unwrap_or_default();
+        let system = rebuild
+            .conversation(&seen.key)
+            .map(crate::ledger::rebuild::Conversation::system)
+            .unwrap_or_default();
         let before = last.insert(event.session.to_string(), system.clone());
         changes += u64::from(before.is_none_or(|before| before != system));
     }

@@ -94,7 +94,8 @@ impl Matrix {
             }
         }
         for (index, column) in self.breaks.iter().enumerate() {
-            let caught = self.rows.iter().any(|row| row.caught[index] && row.check.starts_with(column.law.as_str()));
+            let caught =
+                self.rows.iter().any(|row| row.caught[index] && row.check.starts_with(column.law.as_str()));
             if !caught {
                 problems.push(format!("{} is not caught by {}", column.id, column.law));
             }

@@ -235,7 +235,10 @@ fn play_turn(harness: &mut Harness<ScriptedModel>, turn: &TurnAct, index: u64) -
 }
 
 fn span(wait: &WaitAct) -> Millis {
-    wait.days * clock::DAY + wait.hours * clock::HOUR + wait.minutes * clock::MINUTE + wait.seconds * clock::SECOND
+    wait.days * clock::DAY
+        + wait.hours * clock::HOUR
+        + wait.minutes * clock::MINUTE
+        + wait.seconds * clock::SECOND
 }
 
 fn padded(text: &str, chars: Option<u64>) -> String {

@@ -84,13 +84,15 @@ pub(super) fn judge(ledger: &Ledger, bench: &mut Bench) {
                 bench.subject("L5.depth-bounded", event, wrong.map(|text| ("delegation".to_owned(), text)));
                 if asked.accepted {
                     let blocked = asked.granted.iter().find(|tool| CHILD_BLOCKED.contains(&&***tool));
-                    let wrong = blocked.map(|tool| ("toolset".to_owned(), format!("the child was given {tool}")));
+                    let wrong =
+                        blocked.map(|tool| ("toolset".to_owned(), format!("the child was given {tool}")));
                     bench.subject("L5.child-tools", event, wrong);
                 }
             }
             What::CronJob(job) if job.lane == Lane::Cron => {
-                let wrong =
-                    job.ok.then(|| (job.job.to_string(), format!("a scheduled run did `{}` a job", job.action)));
+                let wrong = job
+                    .ok
+                    .then(|| (job.job.to_string(), format!("a scheduled run did `{}` a job", job.action)));
                 bench.subject("L5.no-self-scheduling", event, wrong);
             }
             What::CronFired(run) if &*run.outcome == "ran" => {
@@ -102,11 +104,16 @@ pub(super) fn judge(ledger: &Ledger, bench: &mut Bench) {
                 } else {
                     Some("the run began before its claim was stored")
                 };
-                bench.subject("L5.occurrence-once", event, wrong.map(|text| (run.job.to_string(), text.to_owned())));
+                bench.subject(
+                    "L5.occurrence-once",
+                    event,
+                    wrong.map(|text| (run.job.to_string(), text.to_owned())),
+                );
             }
             What::GuardDecision(decision) => {
-                let wrong = (decision.hardline && decision.approved)
-                    .then(|| (decision.rule.to_string(), format!("approved: `{}`", excerpt(&decision.command))));
+                let wrong = (decision.hardline && decision.approved).then(|| {
+                    (decision.rule.to_string(), format!("approved: `{}`", excerpt(&decision.command)))
+                });
                 bench.subject("L5.hardline", event, wrong);
                 if decision.approved {
                     let key = (event.session.clone(), decision.lane);
@@ -116,13 +123,14 @@ pub(super) fn judge(ledger: &Ledger, bench: &mut Bench) {
             What::Effect(effect) if &*effect.kind == "command" => {
                 let key = (event.session.clone(), effect.lane);
                 let judged = approved.get(&key).is_some_and(|commands| commands.contains(&effect.detail));
-                let wrong =
-                    (!judged).then(|| ("command".to_owned(), format!("ran unjudged: `{}`", excerpt(&effect.detail))));
+                let wrong = (!judged)
+                    .then(|| ("command".to_owned(), format!("ran unjudged: `{}`", excerpt(&effect.detail))));
                 bench.subject("L5.commands-judged", event, wrong);
             }
             What::TurnEnded(ended) => {
-                let wrong = (ended.iterations > limit)
-                    .then(|| (format!("turn {}", ended.turn), format!("{} of {limit} iterations", ended.iterations)));
+                let wrong = (ended.iterations > limit).then(|| {
+                    (format!("turn {}", ended.turn), format!("{} of {limit} iterations", ended.iterations))
+                });
                 bench.subject("L5.turn-bounded", event, wrong);
             }
             _ => {}
@@ -138,9 +146,13 @@ fn skill(changed: &crate::ledger::SkillChanged, event: &crate::ledger::Event, be
             let wrong = (changed.ok && foreign).then(|| (changed.skill.to_string(), evidence()));
             bench.subject("L5.curator-scope", event, wrong);
             if changed.ok && matches!(&*changed.action, "archive" | "stale") {
-                let early = changed.uses == 0 && changed.age_days < Policy::default().curator.stale_after_days;
+                let early =
+                    changed.uses == 0 && changed.age_days < Policy::default().curator.stale_after_days;
                 let wrong = early.then(|| {
-                    (changed.skill.to_string(), format!("{} at {} days, never used", changed.action, changed.age_days))
+                    (
+                        changed.skill.to_string(),
+                        format!("{} at {} days, never used", changed.action, changed.age_days),
+                    )
                 });
                 bench.subject("L5.unused-grace", event, wrong);
             }

@@ -46,7 +46,9 @@ pub fn glance(text: &str) -> Option<Glance> {
         serde_json::Value::String(text) => seen.speaks = !is_result && !text.is_empty(),
         serde_json::Value::Array(blocks) => {
             for block in blocks {
-                let id = |key: &str| block.get(key).and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
+                let id = |key: &str| {
+                    block.get(key).and_then(serde_json::Value::as_str).unwrap_or_default().to_owned()
+                };
                 match block.get("type").and_then(serde_json::Value::as_str) {
                     Some("tool_use") => seen.calls.push(id("id")),
                     Some("tool_result") => seen.answers.push(id("tool_use_id")),

@@ -116,7 +116,12 @@ pub(super) fn judge(ledger: &Ledger, bench: &mut Bench) {
                 }
             }
             What::Stored(stored) => {
-                *sessions.entry(event.session.clone()).or_default().stored.entry(stored.digest).or_insert(0) += 1;
+                *sessions
+                    .entry(event.session.clone())
+                    .or_default()
+                    .stored
+                    .entry(stored.digest)
+                    .or_insert(0) += 1;
             }
             What::Resumed(resumed) => {
                 sessions.entry(event.session.clone()).or_default().resumed = Some(resumed.rows.clone());
@@ -135,7 +140,8 @@ pub(super) fn judge(ledger: &Ledger, bench: &mut Bench) {
                     ("cut".to_owned(), evidence)
                 });
                 bench.subject("L4.cut-keeps-pairs", event, wrong);
-                let wrong = compaction.lost_instructions.first().map(|text| ("summary".to_owned(), excerpt(text)));
+                let wrong =
+                    compaction.lost_instructions.first().map(|text| ("summary".to_owned(), excerpt(text)));
                 bench.subject("L4.instructions-kept", event, wrong);
             }
             What::Searched(search) => {
@@ -145,8 +151,9 @@ pub(super) fn judge(ledger: &Ledger, bench: &mut Bench) {
                     (session.to_string(), format!("`{}` answers conversation {root} twice", search.query))
                 });
                 bench.subject("L4.search-distinct", event, wrong);
-                let wrong = (!search.verbatim)
-                    .then(|| (search.query.to_string(), "a text shown is not in the store as it is".to_owned()));
+                let wrong = (!search.verbatim).then(|| {
+                    (search.query.to_string(), "a text shown is not in the store as it is".to_owned())
+                });
                 bench.subject("L4.search-verbatim", event, wrong);
             }
             What::ToolRan(ran) => {
@@ -155,7 +162,8 @@ pub(super) fn judge(ledger: &Ledger, bench: &mut Bench) {
                     unknown.insert(key, event.n);
                     bench.examine("L4.unknown-not-repeated");
                 } else if unknown.contains_key(&key) {
-                    let wrong = Some((ran.call.to_string(), format!("{} was run again", excerpt(&ran.arguments))));
+                    let wrong =
+                        Some((ran.call.to_string(), format!("{} was run again", excerpt(&ran.arguments))));
                     bench.subject("L4.unknown-not-repeated", event, wrong);
                 }
             }
@@ -184,7 +192,8 @@ fn check_pairs(pairs: &mut Pairs, messages: &[Segment], common: usize, event: &E
             pairs.open.retain(|id| !seen.answers.contains(id));
         }
         if seen.role != "tool" && (seen.answers.is_empty() || seen.speaks) {
-            let wrong = pairs.open.first().map(|id| (place.clone(), format!("call `{id}` was never answered")));
+            let wrong =
+                pairs.open.first().map(|id| (place.clone(), format!("call `{id}` was never answered")));
             if wrong.is_some() || pairs.last.as_ref().is_some_and(|last| !last.calls.is_empty()) {
                 bench.subject("L4.no-unanswered", event, wrong);
             }
@@ -231,9 +240,8 @@ fn store_state(session: &Session, state: &crate::ledger::StoreState, event: &Eve
         bench.subject("L4.stored-once", event, wrong);
     }
     for digest in &session.seen {
-        let wrong = (!held.contains_key(digest) && !state.hidden.contains(digest)).then(|| {
-            (digest.to_string(), "a message that the model saw is not in the store".to_owned())
-        });
+        let wrong = (!held.contains_key(digest) && !state.hidden.contains(digest))
+            .then(|| (digest.to_string(), "a message that the model saw is not in the store".to_owned()));
         bench.subject("L4.nothing-lost", event, wrong);
     }
 }

@@ -75,22 +75,29 @@ pub(super) fn judge(ledger: &Ledger, bench: &mut Bench) {
             What::Compaction(compaction) if compaction.committed => {
                 sessions.entry(event.session.clone()).or_default().declared += 1;
             }
-            What::PromptReady(prompt) if prompt.declared && &*prompt.why != "first" && &*prompt.why != "stored" => {
+            // The prompt that a compaction rebuilds is part of that one break.
+            What::PromptReady(prompt)
+                if prompt.declared && !["first", "stored", "compaction"].contains(&&*prompt.why) =>
+            {
                 sessions.entry(event.session.clone()).or_default().declared += 1;
             }
             What::Response(response) if response.refused.is_empty() => {
                 let wrong = sizes.remove(&response.request).filter(|size| *size != response.usage.prompt());
                 let wrong = wrong.map(|size| {
                     let sum = response.usage.prompt();
-                    (format!("request {}", response.request), format!("the parts add up to {sum}, {size} were sent"))
+                    (
+                        format!("request {}", response.request),
+                        format!("the parts add up to {sum}, {size} were sent"),
+                    )
                 });
                 bench.subject("L1.usage-adds-up", event, wrong);
             }
             What::Request(request) => {
                 sizes.insert(request.id, request.size);
                 let Some(seen) = rebuild.apply(event) else { continue };
-                let wrong = (!seen.honest)
-                    .then(|| (format!("request {}", request.id), "the digest differs from the segments".to_owned()));
+                let wrong = (!seen.honest).then(|| {
+                    (format!("request {}", request.id), "the digest differs from the segments".to_owned())
+                });
                 bench.subject("L1.honest", event, wrong);
                 let added = rebuild.conversation(&seen.key).map(|state| &state.segments);
                 let new = added.and_then(|segments| segments.get(seen.common)).cloned();
@@ -122,7 +129,8 @@ fn extends(
     session: &mut Session,
     bench: &mut Bench,
 ) {
-    for check in ["L1.prefix-extends", "L1.breaks-once", "L1.breaks-rare", "L1.prompt-kept", "L1.tools-kept"] {
+    for check in ["L1.prefix-extends", "L1.breaks-once", "L1.breaks-rare", "L1.prompt-kept", "L1.tools-kept"]
+    {
         bench.examine(check);
     }
     let broken = seen.common < seen.before;
@@ -133,7 +141,8 @@ fn extends(
         return;
     }
     let level = seen.old.as_ref().map_or(Level::Messages, |segment| segment.level);
-    let place = format!("{} segment {}, byte {}", level.word(), seen.common, first_byte(seen.old.as_ref(), new));
+    let place =
+        format!("{} segment {}, byte {}", level.word(), seen.common, first_byte(seen.old.as_ref(), new));
     let evidence = change(seen.old.as_ref(), new);
     let report = |check| Finding { cost: size, ..finding(check, event, place.clone(), evidence.clone()) };
     if session.declared == 0 {

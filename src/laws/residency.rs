@@ -61,14 +61,20 @@ pub(super) fn judge(ledger: &Ledger, bench: &mut Bench) {
             What::PromptReady(prompt) if prompt.memory_chars > 0 => {
                 let max = caps + 2 * FRAME_CHARS;
                 let wrong = (prompt.memory_chars > max).then(|| {
-                    ("memory blocks".to_owned(), format!("{} of at most {max} characters", prompt.memory_chars))
+                    (
+                        "memory blocks".to_owned(),
+                        format!("{} of at most {max} characters", prompt.memory_chars),
+                    )
                 });
                 bench.subject("L2.prompt-memory-bounded", event, wrong);
             }
             What::Catalogue(catalogue) if catalogue.lines > 0 => {
                 let longest = catalogue.description_chars_max;
                 let wrong = (longest > description_max).then(|| {
-                    ("catalogue".to_owned(), format!("a description of {longest} characters, {description_max} allowed"))
+                    (
+                        "catalogue".to_owned(),
+                        format!("a description of {longest} characters, {description_max} allowed"),
+                    )
                 });
                 bench.subject("L2.catalogue-lines-short", event, wrong);
             }
@@ -80,7 +86,10 @@ pub(super) fn judge(ledger: &Ledger, bench: &mut Bench) {
                         && segment.text.chars().count() as u64 > result_max + FRAME_CHARS;
                     let wrong = long.then(|| {
                         let chars = segment.text.chars().count();
-                        (format!("request {}", request.id), format!("{chars} characters, {result_max} allowed"))
+                        (
+                            format!("request {}", request.id),
+                            format!("{chars} characters, {result_max} allowed"),
+                        )
                     });
                     bench.subject("L2.results-bounded", event, wrong);
                 }

@@ -54,7 +54,8 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 /// Tools that a review may run.
-const KNOWLEDGE: [&str; 6] = ["skills_list", "skill_view", "skill_manage", "read_file", "search_files", "memory"];
+const KNOWLEDGE: [&str; 6] =
+    ["skills_list", "skill_view", "skill_manage", "read_file", "search_files", "memory"];
 /// Effects that are knowledge.
 const KNOWLEDGE_EFFECTS: [&str; 3] = ["memory", "skill", "spilled"];
 /// A shorter entry is found in any prompt by chance.
@@ -77,17 +78,21 @@ pub(super) fn judge(ledger: &Ledger, bench: &mut Bench) {
     for event in &ledger.events {
         match &event.what {
             What::ToolRan(ran) if ran.lane == Lane::Review => {
-                let wrong = (!KNOWLEDGE.contains(&&*ran.tool))
-                    .then(|| (ran.tool.to_string(), format!("the review ran {} {}", ran.tool, excerpt(&ran.arguments))));
+                let wrong = (!KNOWLEDGE.contains(&&*ran.tool)).then(|| {
+                    (ran.tool.to_string(), format!("the review ran {} {}", ran.tool, excerpt(&ran.arguments)))
+                });
                 bench.subject("L3.review-tools", event, wrong);
             }
             What::ToolRefused(refused) if refused.lane == Lane::Review => bench.examine("L3.review-tools"),
             What::Effect(effect) if effect.lane == Lane::Review => {
-                let wrong = (!KNOWLEDGE_EFFECTS.contains(&&*effect.kind))
-                    .then(|| (effect.kind.to_string(), format!("{}: `{}`", effect.kind, excerpt(&effect.detail))));
+                let wrong = (!KNOWLEDGE_EFFECTS.contains(&&*effect.kind)).then(|| {
+                    (effect.kind.to_string(), format!("{}: `{}`", effect.kind, excerpt(&effect.detail)))
+                });
                 bench.subject("L3.review-no-effect", event, wrong);
             }
-            What::Delivered(delivered) => sessions.entry(event.session.clone()).or_default().delivered = delivered.turn,
+            What::Delivered(delivered) => {
+                sessions.entry(event.session.clone()).or_default().delivered = delivered.turn
+            }
             What::ReviewStarted(started) => {
                 let session = sessions.entry(event.session.clone()).or_default();
                 let wrong = (started.beside_turn != 0 || session.delivered < session.turn).then(|| {
@@ -98,7 +103,10 @@ pub(super) fn judge(ledger: &Ledger, bench: &mut Bench) {
             }
             What::ReviewEnded(ended) => {
                 let wrong = (ended.iterations > ended.iterations_max).then(|| {
-                    ("review".to_owned(), format!("{} of {} iterations", ended.iterations, ended.iterations_max))
+                    (
+                        "review".to_owned(),
+                        format!("{} of {} iterations", ended.iterations, ended.iterations_max),
+                    )
                 });
                 bench.subject("L3.review-bounded", event, wrong);
                 bench.examine("L3.review-no-effect");
@@ -106,8 +114,9 @@ pub(super) fn judge(ledger: &Ledger, bench: &mut Bench) {
             What::SkillChanged(changed) => {
                 let rewrites = ["patch", "edit", "write_file", "remove_file"].contains(&&*changed.action);
                 if &*changed.origin == "review" && changed.ok && rewrites && changed.existed {
-                    let wrong = (!changed.read_before)
-                        .then(|| (changed.skill.to_string(), format!("{} without reading it", changed.action)));
+                    let wrong = (!changed.read_before).then(|| {
+                        (changed.skill.to_string(), format!("{} without reading it", changed.action))
+                    });
                     bench.subject("L3.read-before-write", event, wrong);
                 }
                 if changed.ok && &*changed.action == "create" {
@@ -118,8 +127,9 @@ pub(super) fn judge(ledger: &Ledger, bench: &mut Bench) {
             }
             What::MemoryWrite(write) => {
                 let ids = scanned(&write.content);
-                let wrong = (write.ok && !ids.is_empty())
-                    .then(|| (write.target.to_string(), format!("{}: `{}`", ids.join(", "), excerpt(&write.content))));
+                let wrong = (write.ok && !ids.is_empty()).then(|| {
+                    (write.target.to_string(), format!("{}: `{}`", ids.join(", "), excerpt(&write.content)))
+                });
                 bench.subject("L3.memory-clean", event, wrong);
                 let long = write.content.trim().chars().count() >= ENTRY_CHARS_MIN;
                 if write.ok && long && &*write.action != "remove" {
@@ -163,7 +173,9 @@ fn prompt_is_frozen(session: &mut Session, system: &str, event: &crate::ledger::
         bench.subject("L3.write-stays-out-of-prompt", event, wrong);
     }
     if !session.made.is_empty() {
-        let line = |skill: &Name| system.contains(&format!("- {skill}:")) || system.contains(&format!("- {skill}\n"));
+        let line = |skill: &Name| {
+            system.contains(&format!("- {skill}:")) || system.contains(&format!("- {skill}\n"))
+        };
         let seen = session.made.iter().find(|skill| line(skill)).cloned();
         let wrong = seen.as_ref().map(|skill| ("catalogue".to_owned(), skill.to_string()));
         if let Some(skill) = seen {

@@ -569,7 +569,7 @@ bodies! {
         query: Name,
         /// How many conversations were asked for.
         limit: u64,
-        /// Hits as session, conversation root and the digest of the text shown.
+        /// Hits as the conversation that the answer names, its true root, and the digest of the text shown.
         hits: Vec<(Name, Name, Name)>,
         /// True when every text shown stands in the store as it is.
         verbatim: bool,

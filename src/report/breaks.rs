@@ -10,16 +10,22 @@ pub fn text(shown: &[Shown]) -> String {
     for one in shown {
         let verdict = if one.holds { "holds" } else { "DOES NOT HOLD" };
         text.push_str(&format!("{}  {}  ({}): claim {verdict}\n", one.id, one.title, one.law));
-        let mut table = Table::new(&["  figure", "intact", "broken", ""]);
+        for line in one.about.trim().lines() {
+            text.push_str(&format!("  {line}\n"));
+        }
+        text.push('\n');
+        let mut table = Table::new(&["figure", "intact", "broken", ""]);
         for figure in &one.figures {
             let claimed = figure.claimed.as_ref().map_or_else(String::new, |(intact, broken)| {
                 format!("claimed {} → {}", plain(intact), plain(broken))
             });
-            table.row([format!("  {}", figure.name), plain(&figure.intact), plain(&figure.broken), claimed]);
+            table.row([figure.name.clone(), plain(&figure.intact), plain(&figure.broken), claimed]);
         }
-        text.push_str(&table.render());
+        for line in table.render().lines() {
+            text.push_str(&format!("  {line}\n"));
+        }
         let caught = if one.caught_by.is_empty() { "nothing".to_owned() } else { one.caught_by.join(", ") };
-        text.push_str(&format!("  caught by {caught}\n"));
+        text.push_str(&format!("\n  caught by {caught}\n"));
         if !one.intact_findings.is_empty() {
             text.push_str(&format!("  the intact run fails {}\n", one.intact_findings.join(", ")));
         }

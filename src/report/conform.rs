@@ -10,7 +10,8 @@ const SHOWN_MAX: usize = 40;
 
 /// A row per mechanism, then the differing vectors.
 pub fn text(report: &Report) -> String {
-    let mut table = Table::new(&["mechanism", "vectors", "agree", "differ", "deliberate"]).right(&[1, 2, 3, 4]);
+    let mut table =
+        Table::new(&["mechanism", "vectors", "agree", "differ", "deliberate"]).right(&[1, 2, 3, 4]);
     let mut sum = [0usize; 4];
     for (name, tally) in report.by_family() {
         let cells = [tally.vectors, tally.agree, tally.differ, tally.deliberate];
@@ -29,7 +30,12 @@ pub fn text(report: &Report) -> String {
     text.push_str(&format!("\nagreement {}.{:02} %\n", share / 100, share % 100));
     let undeclared: Vec<&Replayed> = report.undeclared().collect();
     for replayed in undeclared.iter().take(SHOWN_MAX) {
-        text.push_str(&format!("{}  {}  {}\n", replayed.vector.id, replayed.vector.mechanism, replayed.trouble()));
+        text.push_str(&format!(
+            "{}  {}  {}\n",
+            replayed.vector.id,
+            replayed.vector.mechanism,
+            replayed.trouble()
+        ));
     }
     if undeclared.len() > SHOWN_MAX {
         text.push_str(&format!("and {} more\n", undeclared.len() - SHOWN_MAX));
@@ -41,9 +47,17 @@ pub fn text(report: &Report) -> String {
 pub fn one(replayed: &Replayed) -> String {
     let vector = &replayed.vector;
     let pretty = |value: &serde_json::Value| serde_json::to_string_pretty(value).unwrap_or_default();
-    let mut text = format!("{}  {}  {}\n\ngiven\n{}\n\n", vector.id, vector.mechanism, vector.note, pretty(&vector.given));
+    let mut text = format!(
+        "{}  {}  {}\n\ngiven\n{}\n\n",
+        vector.id,
+        vector.mechanism,
+        vector.note,
+        pretty(&vector.given)
+    );
     match &replayed.outcome {
-        Ok(Outcome::Agrees) => text.push_str(&format!("expected and got\n{}\n\nagrees\n", pretty(&vector.expect))),
+        Ok(Outcome::Agrees) => {
+            text.push_str(&format!("expected and got\n{}\n\nagrees\n", pretty(&vector.expect)))
+        }
         Ok(Outcome::Differs { got, first }) => {
             let (expected, got) = (pretty(&vector.expect), pretty(got));
             let diff = TextDiff::from_lines(expected.as_str(), got.as_str());

@@ -19,7 +19,11 @@ pub fn text(matrix: &Matrix) -> String {
     for problem in matrix.problems() {
         text.push_str(&format!("{problem}\n"));
     }
-    let verdict = if matrix.holds() { "every break is caught by its law, the intact runs by none" } else { "does not hold" };
+    let verdict = if matrix.holds() {
+        "every break is caught by its law, the intact runs by none"
+    } else {
+        "does not hold"
+    };
     text.push_str(&format!("{verdict}\n"));
     text
 }

@@ -8,7 +8,13 @@ use crate::report::{grouped, plain};
 use crate::scenario::Scenario;
 
 /// Summary, findings, figures.
-pub fn text(scenario: &Scenario, ledger: &Ledger, verdict: &Verdict, wrong: &[String], twice: bool) -> String {
+pub fn text(
+    scenario: &Scenario,
+    ledger: &Ledger,
+    verdict: &Verdict,
+    wrong: &[String],
+    twice: bool,
+) -> String {
     let mut text = format!("{}: {}\n\n", scenario.name, scenario.title);
     let mut table = Table::new(&["figure", "value"]);
     for (name, value) in figures::all(ledger) {
@@ -16,7 +22,8 @@ pub fn text(scenario: &Scenario, ledger: &Ledger, verdict: &Verdict, wrong: &[St
             continue;
         }
         let shown = plain(&value);
-        let shown = if shown.chars().count() > 90 { shown.chars().take(89).chain(['…']).collect() } else { shown };
+        let shown =
+            if shown.chars().count() > 90 { shown.chars().take(89).chain(['…']).collect() } else { shown };
         table.row([name.to_owned(), shown]);
     }
     text.push_str(&table.render());
@@ -36,7 +43,8 @@ pub fn text(scenario: &Scenario, ledger: &Ledger, verdict: &Verdict, wrong: &[St
 pub fn findings(verdict: &Verdict) -> String {
     let mut text = String::new();
     for finding in verdict.findings() {
-        let session = if finding.session.is_empty() { String::new() } else { format!(" in {}", finding.session) };
+        let session =
+            if finding.session.is_empty() { String::new() } else { format!(" in {}", finding.session) };
         text.push_str(&format!(
             "{}  event {}{session}, {}: {}\n",
             finding.check, finding.event, finding.place, finding.evidence

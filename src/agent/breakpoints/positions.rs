@@ -40,7 +40,8 @@ pub fn positions(
         let table = vec![json!({ "name": "t" }); usize::from(tools > 0)];
         let mut scaffolds = Scaffolds::new(knobs);
         let marks = plan_for(&messages, &table, route, tier, static_prefix, &mut scaffolds, knobs).marks();
-        let on_rows = marks.iter().filter(|mark| matches!(mark, Mark::Message { message, .. } if *message > 0));
+        let on_rows =
+            marks.iter().filter(|mark| matches!(mark, Mark::Message { message, .. } if *message > 0));
         let on_rows = on_rows.count();
         if start > 0 && on_rows > 0 && on_rows < 2 {
             length *= 2;

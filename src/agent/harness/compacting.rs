@@ -150,7 +150,9 @@ impl<M: Model> Run<'_, M> {
                 .filter(|text| !text.trim().is_empty())
                 .ok_or_else(|| SummaryFailure::new(FailureKind::Empty, "an empty summary")),
             // A lane without a line stands for a harness that has no summary model.
-            Err(ModelError::Script(_)) => Err(SummaryFailure::new(FailureKind::Other, "no provider configured")),
+            Err(ModelError::Script(_)) => {
+                Err(SummaryFailure::new(FailureKind::Other, "no provider configured"))
+            }
             Err(ModelError::Provider { kind, .. }) => Err(failure_of(&kind)),
         }
     }
@@ -177,12 +179,17 @@ impl<M: Model> Run<'_, M> {
         let before: BTreeSet<i64> = store.all_rows(&name)?.into_iter().map(|row| row.id).collect();
         let archival = Archival { rows, tail_count: tail, ..Archival::default() };
         store.archive(&name, &archival, now)?;
-        let fresh: Vec<_> = store.all_rows(&name)?.into_iter().filter(|row| !before.contains(&row.id)).collect();
+        let fresh: Vec<_> =
+            store.all_rows(&name)?.into_iter().filter(|row| !before.contains(&row.id)).collect();
         for row in fresh {
             let id = u64::try_from(row.id).unwrap_or(0);
             let row = row.into_row();
-            let stored =
-                Stored { lane: self.session.lane, row: id, role: row.role.word().into(), digest: digest_of(&row) };
+            let stored = Stored {
+                lane: self.session.lane,
+                row: id,
+                role: row.role.word().into(),
+                digest: digest_of(&row),
+            };
             self.event(What::Stored(stored));
         }
         Ok(())

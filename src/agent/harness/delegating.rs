@@ -18,14 +18,16 @@ const BLOCKED: [&str; 5] = ["delegate_task", "clarify", "memory", "send_message"
 
 impl<M: Model> Run<'_, M> {
     pub(super) fn delegate_task(&mut self, _: &mut Agent, arguments: &Value) -> ToolResult {
-        let goals: Vec<String> = match arguments.get("tasks").and_then(Value::as_array).filter(|list| !list.is_empty()) {
-            Some(tasks) => tasks
-                .iter()
-                .map(|task| task.get("goal").and_then(Value::as_str).unwrap_or_default().to_owned())
-                .collect(),
-            None => vec![arguments.get("goal").and_then(Value::as_str).unwrap_or_default().to_owned()],
-        };
-        let (name, depth, tools) = (self.session.name.clone(), self.session.depth, self.session.tools.clone());
+        let goals: Vec<String> =
+            match arguments.get("tasks").and_then(Value::as_array).filter(|list| !list.is_empty()) {
+                Some(tasks) => tasks
+                    .iter()
+                    .map(|task| task.get("goal").and_then(Value::as_str).unwrap_or_default().to_owned())
+                    .collect(),
+                None => vec![arguments.get("goal").and_then(Value::as_str).unwrap_or_default().to_owned()],
+            };
+        let (name, depth, tools) =
+            (self.session.name.clone(), self.session.depth, self.session.tools.clone());
         match self.harness.spawn(&name, depth, &goals, &tools) {
             Ok(Ok(summaries)) => {
                 let results: Vec<Value> = summaries
@@ -101,7 +103,13 @@ impl<M: Model> Harness<M> {
         Ok(Ok(summaries))
     }
 
-    fn child(&mut self, parent: &Name, depth: u64, goal: &str, tools: &[String]) -> Result<String, HarnessError> {
+    fn child(
+        &mut self,
+        parent: &Name,
+        depth: u64,
+        goal: &str,
+        tools: &[String],
+    ) -> Result<String, HarnessError> {
         self.children += 1;
         let name: Name = format!("{parent}-child-{}", self.children).into();
         let now = self.clock.now();
@@ -109,8 +117,10 @@ impl<M: Model> Harness<M> {
         let mark = json!({ "_delegate_from": &**parent });
         new.model_config = mark.as_object();
         let known_parent = self.store.session(parent)?.is_some();
-        self.store.create_session(&if known_parent { new.clone().child_of(parent) } else { new.clone() }, now)?;
-        let started = SessionStarted { why: "delegate".into(), parent: parent.clone(), depth, persisted: true };
+        self.store
+            .create_session(&if known_parent { new.clone().child_of(parent) } else { new.clone() }, now)?;
+        let started =
+            SessionStarted { why: "delegate".into(), parent: parent.clone(), depth, persisted: true };
         self.event(&name, What::SessionStarted(started));
         // Memory and project files are off for children.
         let memory = crate::agent::memory::MemoryStore::new(&self.policy.memory, &self.policy.threats);

@@ -40,14 +40,19 @@ impl ToolResult {
 impl<M: Model> Run<'_, M> {
     pub(super) fn dispatch_call(&mut self, agent: &mut Agent, call: &ToolCall) -> ToolOutcome {
         if let Some(by) = self.session.permits.refuses(&call.name) {
-            let allowed: Vec<&str> = self.session.permits.allowed(&self.session.tools).map(String::as_str).collect();
+            let allowed: Vec<&str> =
+                self.session.permits.allowed(&self.session.tools).map(String::as_str).collect();
             let reason = format!(
                 "`{}` may not be used here; allowed: {}; do not try it again",
                 call.name,
                 allowed.join(", ")
             );
             self.refused(agent, call, by, &reason);
-            return ToolOutcome { text: json!({ "error": reason }).to_string(), failed: true, ..ToolOutcome::default() };
+            return ToolOutcome {
+                text: json!({ "error": reason }).to_string(),
+                failed: true,
+                ..ToolOutcome::default()
+            };
         }
         let arguments = call.parsed_arguments().unwrap_or_default();
         let result = self.run_tool(agent, call, &arguments);

@@ -89,7 +89,11 @@ impl<M: Model> Run<'_, M> {
         let response = Response {
             request,
             text: reply.text.as_deref().unwrap_or_default().into(),
-            calls: reply.calls.iter().map(|call| (call.id.as_str().into(), call.name.as_str().into())).collect(),
+            calls: reply
+                .calls
+                .iter()
+                .map(|call| (call.id.as_str().into(), call.name.as_str().into()))
+                .collect(),
             finish: reply.finish.word().into(),
             usage,
             refused: self.harness.world.clone(),
@@ -217,5 +221,6 @@ impl<M: Model> Host for Run<'_, M> {
 
 /// Digest of one row alone, as it goes over the wire.
 pub(super) fn digest_of(row: &Row) -> Chain {
-    Chain::EMPTY.then(&Segment { level: Level::Messages, text: crate::agent::transcript::wire_text(row, false) })
+    Chain::EMPTY
+        .then(&Segment { level: Level::Messages, text: crate::agent::transcript::wire_text(row, false) })
 }

@@ -27,7 +27,12 @@ impl<M: Model> Harness<M> {
     ///
     /// # Errors
     /// As [`Harness::user_turn`].
-    pub fn user_turn_with(&mut self, name: &str, text: &str, steer: Option<&str>) -> Result<TurnReport, HarnessError> {
+    pub fn user_turn_with(
+        &mut self,
+        name: &str,
+        text: &str,
+        steer: Option<&str>,
+    ) -> Result<TurnReport, HarnessError> {
         let (key, mut session) =
             self.sessions.remove_entry(name).ok_or_else(|| HarnessError::UnknownSession(name.to_owned()))?;
         session.steer = steer.map(str::to_owned);
@@ -87,7 +92,12 @@ impl<M: Model> Harness<M> {
         due
     }
 
-    fn learn(&mut self, session: &mut Session, report: &TurnReport, memory_due: bool) -> Result<(), HarnessError> {
+    fn learn(
+        &mut self,
+        session: &mut Session,
+        report: &TurnReport,
+        memory_due: bool,
+    ) -> Result<(), HarnessError> {
         let interval = self.policy.review.skill_interval;
         let skills_due = interval > 0 && session.agent.counters.since_skill >= interval;
         if skills_due {
@@ -149,7 +159,8 @@ impl<M: Model> Harness<M> {
     /// What kinds of knowledge were written since an event.
     fn learned_since(&self, from: usize) -> &'static str {
         let events = &self.recorder.ledger().events[from..];
-        let skill = events.iter().any(|event| matches!(&event.what, What::SkillChanged(changed) if changed.ok));
+        let skill =
+            events.iter().any(|event| matches!(&event.what, What::SkillChanged(changed) if changed.ok));
         let memory = events.iter().any(|event| matches!(&event.what, What::MemoryWrite(write) if write.ok));
         match (skill, memory) {
             (true, true) => "skill+memory",

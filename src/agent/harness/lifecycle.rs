@@ -19,7 +19,10 @@ impl<M: Model> Harness<M> {
         let key = Name::from(name);
         let mut new = NewSession::of(name, "cli");
         new.model = Some(&self.policy.prompt.model);
-        self.store.create_session(&parent.map_or_else(|| new.clone(), |parent| new.clone().child_of(parent)), now)?;
+        self.store.create_session(
+            &parent.map_or_else(|| new.clone(), |parent| new.clone().child_of(parent)),
+            now,
+        )?;
         let started = SessionStarted {
             why: if parent.is_some() { "compression".into() } else { "fresh".into() },
             parent: parent.unwrap_or_default().into(),
@@ -53,7 +56,8 @@ impl<M: Model> Harness<M> {
         let measure = self.measure();
         let digests = rows.iter().map(digest_of).collect();
         let turns = rows.iter().filter(|row| row.is_user()).count() as u64;
-        let mut agent = Agent { counts_iterations: session.agent.counts_iterations, turns, ..Agent::default() };
+        let mut agent =
+            Agent { counts_iterations: session.agent.counts_iterations, turns, ..Agent::default() };
         agent.transcript.replace(rows, measure);
         agent.stored = agent.transcript.rows().len();
         // As on the first turn of a fresh process: the memory nudge goes on where it would have stood.

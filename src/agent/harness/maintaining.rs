@@ -44,7 +44,9 @@ impl<M: Model> Run<'_, M> {
             Ok((view, _)) => {
                 let viewed = SkillViewed { skill: name.into(), lane: self.session.lane };
                 self.event(What::SkillViewed(viewed));
-                ToolResult::done(json!({ "name": name, "content": view.text, "files": view.support_files }).to_string())
+                ToolResult::done(
+                    json!({ "name": name, "content": view.text, "files": view.support_files }).to_string(),
+                )
             }
             Err(refusal) => ToolResult::failed(refusal.to_string()),
         }
@@ -66,7 +68,8 @@ impl<M: Model> Run<'_, M> {
         let library = self.harness.library();
         let now = self.harness.clock.now();
         let operations = request.operations();
-        let before: Vec<Before> = operations.iter().map(|operation| self.harness.known(&operation.name, now)).collect();
+        let before: Vec<Before> =
+            operations.iter().map(|operation| self.harness.known(&operation.name, now)).collect();
         let read: Vec<bool> = operations
             .iter()
             .map(|operation| {
@@ -186,16 +189,17 @@ impl<M: Model> Harness<M> {
         let library = self.library();
         let now = self.clock.now();
         let usage = Usage::load(&*self.home, library.root());
-        let names: Vec<String> =
-            library.catalogue(&*self.home).into_iter().map(|entry| entry.name).collect();
-        let before: Vec<(String, Before)> = names.iter().map(|name| (name.clone(), self.known(name, now))).collect();
+        let names: Vec<String> = library.catalogue(&*self.home).into_iter().map(|entry| entry.name).collect();
+        let before: Vec<(String, Before)> =
+            names.iter().map(|name| (name.clone(), self.known(name, now))).collect();
         let candidates = curator::candidates(&library, &self.policy.curator, &*self.home);
         let skipped: Vec<Name> =
             names.iter().filter(|name| !candidates.contains(name)).map(|name| name.as_str().into()).collect();
         let scheduled = self.scheduled_skills();
         let pass = curator::run_transitions(&library, &self.policy.curator, &mut *self.home, now, &scheduled);
         let world = self.world.clone();
-        let mut moved: Vec<(String, &str)> = pass.archived.iter().map(|name| (name.clone(), "archive")).collect();
+        let mut moved: Vec<(String, &str)> =
+            pass.archived.iter().map(|name| (name.clone(), "archive")).collect();
         for (name, event) in &pass.events {
             match event {
                 Lifecycle::Stale => moved.push((name.clone(), "stale")),
@@ -239,7 +243,13 @@ impl<M: Model> Harness<M> {
     }
 
     /// Managed skills that are past the published archive age and still there.
-    fn overdue(&self, usage: &Usage, present: &[Name], scheduled: &BTreeSet<String>, now: Millis) -> Vec<Name> {
+    fn overdue(
+        &self,
+        usage: &Usage,
+        present: &[Name],
+        scheduled: &BTreeSet<String>,
+        now: Millis,
+    ) -> Vec<Name> {
         let days = i64::try_from(crate::policy::Curator::default().archive_after_days).unwrap_or(i64::MAX);
         present
             .iter()

@@ -22,7 +22,8 @@ struct Rendered {
     memory_chars: u64,
     catalogue_chars: u64,
     /// Name and length of the shown description of each skill.
-    catalogue: Vec<(String, u64)>,
+    rows: Vec<(String, u64)>,
+    catalogue: prompt::Catalogue,
 }
 
 fn chars(text: &str) -> u64 {
@@ -39,10 +40,19 @@ impl<M: Model> Run<'_, M> {
         };
         let offer = Offer { tools: Some(&self.session.tools), ..Offer::default() };
         let roots = [Root::home(skills::ROOT)];
-        let catalogue = prompt::catalogue::build(&*self.harness.home, &roots, &[], &offer, &policy.prompt);
+        // The catalogue is part of what a session keeps; only a rebuild looks at the skills again.
+        let catalogue = self.session.catalogue.clone().unwrap_or_else(|| {
+            prompt::catalogue::build(&*self.harness.home, &roots, &[], &offer, &policy.prompt)
+        });
         let listed = catalogue.text();
         let window = Value::from(self.session.compressor.model().window);
-        let context = prompt::context_files::project_context(&self.harness.workspace, "", &window, &scan, &policy.prompt);
+        let context = prompt::context_files::project_context(
+            &self.harness.workspace,
+            "",
+            &window,
+            &scan,
+            &policy.prompt,
+        );
         let block = |target| self.session.memory.snapshot(target).map(|block| block.render());
         let (memory, user) = (block(Target::Memory), block(Target::User));
         let children = self.session.origin == super::Origin::Child;
@@ -72,7 +82,9 @@ impl<M: Model> Run<'_, M> {
             &policy.prompt,
         );
         let rows = catalogue.categories.iter().flat_map(|category| match &category.rows {
-            Rows::Full(rows) => rows.iter().map(|(name, shown)| (name.clone(), chars(shown))).collect::<Vec<_>>(),
+            Rows::Full(rows) => {
+                rows.iter().map(|(name, shown)| (name.clone(), chars(shown))).collect::<Vec<_>>()
+            }
             Rows::Names(rows) => rows.iter().map(|name| (name.clone(), 0)).collect(),
         });
         Rendered {
@@ -80,7 +92,8 @@ impl<M: Model> Run<'_, M> {
             stable: built.stable.text,
             memory_chars: memory.as_deref().map_or(0, chars) + user.as_deref().map_or(0, chars),
             catalogue_chars: chars(&listed),
-            catalogue: rows.collect(),
+            rows: rows.collect(),
+            catalogue,
         }
     }
 
@@ -96,13 +109,14 @@ impl<M: Model> Run<'_, M> {
         };
         self.event(What::PromptReady(ready));
         let catalogue = Catalogue {
-            lines: prompt.catalogue.len() as u64,
+            lines: prompt.rows.len() as u64,
             chars: prompt.catalogue_chars,
-            names: prompt.catalogue.iter().map(|(name, _)| Name::from(name.as_str())).collect(),
-            description_chars_max: prompt.catalogue.iter().map(|(_, chars)| *chars).max().unwrap_or(0),
+            names: prompt.rows.iter().map(|(name, _)| Name::from(name.as_str())).collect(),
+            description_chars_max: prompt.rows.iter().map(|(_, chars)| *chars).max().unwrap_or(0),
         };
         self.event(What::Catalogue(catalogue));
         self.session.static_prefix = Some(prompt.stable).filter(|stable| !stable.is_empty());
+        self.session.catalogue = Some(prompt.catalogue);
         self.session.system = prompt.text;
     }
 
@@ -119,6 +133,9 @@ impl<M: Model> Run<'_, M> {
     /// Rebuilds the prompt as a compaction does: memory is read anew, the catalogue too; equal bytes stay.
     pub(super) fn rebuild_prompt(&mut self, why: &str) {
         self.session.memory.load(&*self.harness.home);
+        if matches!(why, "compaction" | "hot_skills") {
+            self.session.catalogue = None;
+        }
         let prompt = self.render();
         if prompt.text == self.session.system {
             return;

@@ -73,7 +73,8 @@ impl<M: Model> Run<'_, M> {
     fn execute_code(&mut self, code: &str) -> ToolResult {
         let mut printed = String::new();
         for line in code.lines().map(str::trim).filter(|line| !line.is_empty()) {
-            let (shown, command) = line.strip_prefix("print ").map_or((false, line), |command| (true, command));
+            let (shown, command) =
+                line.strip_prefix("print ").map_or((false, line), |command| (true, command));
             if let Some(refusal) = self.judge_command(command) {
                 return refusal;
             }
@@ -168,7 +169,8 @@ impl<M: Model> Run<'_, M> {
         let now = self.harness.clock.now();
         let answer = self.session.memory.tool_call(&mut *self.harness.home, now, arguments, caller);
         let text = |key: &str| arguments.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let batch = arguments.get("operations").and_then(Value::as_array).is_some_and(|list| !list.is_empty());
+        let batch =
+            arguments.get("operations").and_then(Value::as_array).is_some_and(|list| !list.is_empty());
         let content = if batch { arguments["operations"].to_string() } else { text("content") };
         let (ok, refusal) = match &answer {
             ToolAnswer::Applied(_) => (true, String::new()),

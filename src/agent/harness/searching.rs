@@ -40,7 +40,8 @@ impl<M: Model> Harness<M> {
         let now = self.clock.now();
         let read = Arguments::read(arguments, now, &self.policy.search)?;
         let caller = Caller { session, now };
-        let answer = search::session_search(&self.store, &BTreeMap::new(), &read, caller, &self.policy.search)?;
+        let answer =
+            search::session_search(&self.store, &BTreeMap::new(), &read, caller, &self.policy.search)?;
         if let Answer::Discover(found) = &answer {
             let mut hits = Vec::new();
             let mut verbatim = true;
@@ -53,15 +54,14 @@ impl<M: Model> Harness<M> {
                     let whole = shown.row.content.flat();
                     verbatim &= shown.cut_from.is_some() || text == whole;
                 }
-                let digest = Chain::EMPTY.then(&crate::wire::Segment::new(crate::wire::Level::Messages, hit.snippet.as_str()));
-                hits.push((Name::from(hit.session.as_str()), Name::from(root.as_str()), digest.to_string().into()));
+                let digest = Chain::EMPTY
+                    .then(&crate::wire::Segment::new(crate::wire::Level::Messages, hit.snippet.as_str()));
+                // Without the climb an answer goes by the name of the session that owns the row.
+                let named = if self.policy.search.one_per_conversation { &hit.root } else { &hit.session };
+                hits.push((Name::from(named.as_str()), Name::from(root.as_str()), digest.to_string().into()));
             }
-            let searched = Searched {
-                query: found.query.as_str().into(),
-                limit: read.limit as u64,
-                hits,
-                verbatim,
-            };
+            let searched =
+                Searched { query: found.query.as_str().into(), limit: read.limit as u64, hits, verbatim };
             let name = session.map_or_else(|| self.world.clone(), Name::from);
             self.event(&name, What::Searched(searched));
         }

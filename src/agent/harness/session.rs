@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::agent::compress::{Compressor, ModelFacts, State};
 use crate::agent::memory::MemoryStore;
+use crate::agent::prompt::Catalogue;
 use crate::agent::skills::{Origin as WriterOrigin, Writer};
 use crate::agent::{tools, turn};
 use crate::ledger::{Conversation, Lane, Name};
@@ -111,6 +112,8 @@ pub struct Session {
     pub system: String,
     /// Its stable part, when known.
     pub static_prefix: Option<String>,
+    /// The catalogue as its prompt shows it; `None` before the first prompt.
+    pub catalogue: Option<Catalogue>,
     /// What it may dispatch.
     pub permits: Permits,
     /// Its view of memory.
@@ -137,7 +140,13 @@ pub struct Session {
 
 impl Session {
     /// A session with the full tool table.
-    pub fn new(name: Name, lane: Lane, policy: &Policy, memory: MemoryStore, now: crate::world::Millis) -> Self {
+    pub fn new(
+        name: Name,
+        lane: Lane,
+        policy: &Policy,
+        memory: MemoryStore,
+        now: crate::world::Millis,
+    ) -> Self {
         let tools: Vec<String> = tools::SPECS.iter().map(|spec| spec.name.to_owned()).collect();
         let model = ModelFacts {
             name: policy.prompt.model.clone(),
@@ -152,11 +161,15 @@ impl Session {
             depth: 0,
             persisted: true,
             origin: Origin::Foreground,
-            agent: turn::Agent { counts_iterations: policy.review.skill_interval > 0, ..turn::Agent::default() },
+            agent: turn::Agent {
+                counts_iterations: policy.review.skill_interval > 0,
+                ..turn::Agent::default()
+            },
             table: tools::table(&tools),
             tools,
             system: String::new(),
             static_prefix: None,
+            catalogue: None,
             permits: Permits::default(),
             memory,
             compressor: Compressor::new(&policy.compress, model, State::default()),

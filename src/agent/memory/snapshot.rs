@@ -55,7 +55,8 @@ impl Block {
             Target::Memory => "MEMORY (your personal notes)",
             Target::User => "USER PROFILE (who the user is)",
         };
-        let usage = format!("{}% — {}/{} chars", self.percent, thousands(self.size), thousands(self.limit));
+        let usage =
+            format!("{:>3}% — {}/{} chars", self.percent, thousands(self.size), thousands(self.limit));
         let texts: Vec<String> = self.entries.iter().map(|shown| shown.text.clone()).collect();
         debug_assert_eq!(join(&texts), texts.join(DELIMITER));
         format!("{rule}\n{title} [{usage}]\n{rule}\n{}", join(&texts))
