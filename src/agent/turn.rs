@@ -348,8 +348,9 @@ impl<H: Host> Turn<'_, H> {
 
     /// Stores what was appended since the last time.
     fn flush(&mut self) {
-        let rows = &self.agent.transcript.rows()[self.agent.stored..];
-        if rows.is_empty() || self.persistence_failed {
+        let from = if self.policy.store_everything { 0 } else { self.agent.stored };
+        let rows = &self.agent.transcript.rows()[from..];
+        if self.agent.stored == self.agent.transcript.rows().len() || self.persistence_failed {
             return;
         }
         let kept: Vec<Row> = rows.iter().filter(|row| !row.flag(PREFILL)).cloned().collect();

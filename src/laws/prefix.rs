@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::ledger::rebuild::{ConversationKey, Rebuild, Rebuilt};
-use crate::ledger::{Lane, Ledger, Name, What};
+use crate::ledger::{Lane, Ledger, Name, Request, What};
 use crate::wire::{Level, Segment};
 
 use super::{Bench, Check, Finding, excerpt, finding};
@@ -19,7 +19,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "L1.breaks-once",
-        says: "a planned break is declared, and one declaration covers one break",
+        says: "a break that is announced as planned follows its declaration, and uses it up",
         mend: "store the rebuilt prompt and history before the next request, so that it is sent unchanged from then on",
     },
     Check {
@@ -114,7 +114,7 @@ pub(super) fn judge(ledger: &Ledger, bench: &mut Bench) {
                     continue;
                 }
                 let session = sessions.entry(event.session.clone()).or_default();
-                extends(&seen, event, request.size, new.as_ref(), session, bench);
+                extends(&seen, event, request, new.as_ref(), session, bench);
             }
             _ => {}
         }
@@ -124,11 +124,12 @@ pub(super) fn judge(ledger: &Ledger, bench: &mut Bench) {
 fn extends(
     seen: &Rebuilt,
     event: &crate::ledger::Event,
-    size: u64,
+    request: &Request,
     new: Option<&Segment>,
     session: &mut Session,
     bench: &mut Bench,
 ) {
+    let (size, announced) = (request.size, !request.planned.is_empty());
     for check in ["L1.prefix-extends", "L1.breaks-once", "L1.breaks-rare", "L1.prompt-kept", "L1.tools-kept"]
     {
         bench.examine(check);
@@ -147,16 +148,16 @@ fn extends(
     let report = |check| Finding { cost: size, ..finding(check, event, place.clone(), evidence.clone()) };
     if session.declared == 0 {
         bench.find(report("L1.prefix-extends"));
+        if announced {
+            let alone = "announced as a planned break, but nothing declared one".to_owned();
+            bench.find(Finding { evidence: alone, ..report("L1.breaks-once") });
+        }
         match level {
             Level::Tools => bench.find(report("L1.tools-kept")),
             Level::System => bench.find(report("L1.prompt-kept")),
             Level::Messages => {}
         }
         return;
-    }
-    if session.declared > 1 {
-        let many = format!("{} breaks were declared for one request", session.declared);
-        bench.find(Finding { evidence: many, ..report("L1.breaks-once") });
     }
     if let Some(count) = session.since_break.filter(|count| *count < REQUESTS_BETWEEN_BREAKS) {
         let soon = format!("the planned break before was {} requests ago", count + 1);

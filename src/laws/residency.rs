@@ -2,7 +2,9 @@
 //!
 //! What rides in every prompt has a hard cap; what has none is loaded on demand and has something that reclaims it.
 
-use crate::ledger::{Ledger, What};
+use std::collections::BTreeMap;
+
+use crate::ledger::{Ledger, Name, What};
 use crate::policy::Policy;
 use crate::wire::Level;
 
@@ -14,11 +16,6 @@ pub(super) const CHECKS: &[Check] = &[
         id: "L2.memory-cap",
         says: "a memory store stays within its cap",
         mend: "refuse the write, show the entries, let the model replace one",
-    },
-    Check {
-        id: "L2.prompt-memory-bounded",
-        says: "the memory blocks of a system prompt stay within both caps and their frames",
-        mend: "cap what is written, or cut what is shown",
     },
     Check {
         id: "L2.catalogue-lines-short",
@@ -36,6 +33,11 @@ pub(super) const CHECKS: &[Check] = &[
         mend: "refuse a compaction that grows the history, and count it against the trigger",
     },
     Check {
+        id: "L2.head-decays",
+        says: "from the second compaction on, no head of the first hour is carried along",
+        mend: "protect the first rows only until they are in a summary",
+    },
+    Check {
         id: "L2.stale-retired",
         says: "a curator pass leaves no managed skill behind that is past its time",
         mend: "archive by age of last use, reversibly",
@@ -47,9 +49,9 @@ const FRAME_CHARS: u64 = 200;
 
 pub(super) fn judge(ledger: &Ledger, bench: &mut Bench) {
     let defaults = Policy::default();
-    let caps = defaults.memory.chars_max + defaults.memory.user_chars_max;
     let description_max = defaults.prompt.description_chars_max;
     let result_max = defaults.turn.result_chars_max;
+    let mut compactions: BTreeMap<Name, u64> = BTreeMap::new();
     for event in &ledger.events {
         match &event.what {
             What::MemoryState(state) => {
@@ -57,16 +59,6 @@ pub(super) fn judge(ledger: &Ledger, bench: &mut Bench) {
                     (state.target.to_string(), format!("{} of {} characters", state.chars, state.chars_max))
                 });
                 bench.subject("L2.memory-cap", event, wrong);
-            }
-            What::PromptReady(prompt) if prompt.memory_chars > 0 => {
-                let max = caps + 2 * FRAME_CHARS;
-                let wrong = (prompt.memory_chars > max).then(|| {
-                    (
-                        "memory blocks".to_owned(),
-                        format!("{} of at most {max} characters", prompt.memory_chars),
-                    )
-                });
-                bench.subject("L2.prompt-memory-bounded", event, wrong);
             }
             What::Catalogue(catalogue) if catalogue.lines > 0 => {
                 let longest = catalogue.description_chars_max;
@@ -100,6 +92,16 @@ pub(super) fn judge(ledger: &Ledger, bench: &mut Bench) {
                     ("history".to_owned(), format!("{before} before, {after} after"))
                 });
                 bench.subject("L2.compaction-shrinks", event, wrong);
+                if &*compaction.mode == "micro" || &*compaction.mode == "prune" {
+                    continue;
+                }
+                let times = compactions.entry(event.session.clone()).or_insert(0u64);
+                *times += 1;
+                if *times > 1 {
+                    let rows = compaction.head_rows;
+                    let wrong = (rows > 0).then(|| ("head".to_owned(), format!("{rows} rows of head in compaction {times}")));
+                    bench.subject("L2.head-decays", event, wrong);
+                }
             }
             What::CuratorRan(ran) => {
                 let wrong = (!ran.overdue.is_empty())

@@ -65,6 +65,16 @@ impl Store {
         Ok((!doubt).then_some(names))
     }
 
+    /// Deletes what compactions archived; only a harness that throws history away calls it. Answers how many rows.
+    ///
+    /// # Errors
+    /// [`StoreError::Sqlite`].
+    pub fn delete_archived(&self, session: &str) -> Result<usize, StoreError> {
+        self.write(|_| {
+            self.execute("DELETE FROM messages WHERE session_id = ?1 AND active = 0 AND compacted = 1", [session])
+        })
+    }
+
     /// Archives the live rows of a session and puts others in their place; answers the number of live rows
     /// (`Hermes hermes_state_messages.py:984`).
     ///

@@ -6,6 +6,8 @@
 use std::collections::BTreeSet;
 
 use crate::agent::compress::failure::FailureKind;
+use crate::agent::compress::micro::MicroPass;
+use crate::agent::compress::prune::Proactive;
 use crate::agent::compress::{self, Outcome, Summariser, SummaryFailure, SummaryOrigin, SummaryRequest};
 use crate::agent::turn::{Agent, Host as _};
 use crate::ledger::{Compaction, Lane, Name, Stored, What};
@@ -27,18 +29,60 @@ impl<M: Model> Run<'_, M> {
         if self.session.attempts >= compress::threshold::attempts(policy.max_attempts) {
             return true;
         }
-        self.compact_if_due(agent);
+        if !self.compact_if_due(agent) {
+            self.prune(agent);
+        }
         true
     }
 
-    /// Compacts when the pressure says so and the gate lets it.
-    pub(super) fn compact_if_due(&mut self, agent: &mut Agent) {
+    /// Shortens old tool output between compactions, where that is on.
+    fn prune(&mut self, agent: &mut Agent) {
+        if self.harness.policy.compress.proactive_prune_tokens == 0 {
+            return;
+        }
+        let before = self.pressure(agent);
+        let done = self.session.compressor.proactive_prune(agent.transcript.rows(), Some(before));
+        let Proactive::Committed { rows, .. } = done else { return };
+        self.rewrite(agent, rows, before, "prune");
+    }
+
+    /// Puts a rewritten history in place that is no full compaction, and declares the break.
+    fn rewrite(&mut self, agent: &mut Agent, rows: Vec<Row>, before: u64, mode: &str) {
+        let measure = self.measure();
+        let count = agent.transcript.rows().len();
+        let tail = rows.len();
+        agent.transcript.replace(rows, measure);
+        let event = Compaction {
+            committed: true,
+            why_not: self.harness.world.clone(),
+            rows_before: count as u64,
+            rows_after: tail as u64,
+            size_before: before,
+            size_after: self.pressure(agent),
+            head_rows: 0,
+            tail_rows: 0,
+            orphans: 0,
+            dropped_results: 0,
+            dropped_calls: 0,
+            summary: if mode == "micro" { "model".into() } else { "none".into() },
+            mode: mode.into(),
+            lost_instructions: Vec::new(),
+        };
+        self.event(What::Compaction(event));
+        self.commit(agent, 0);
+        self.session.planned = "compaction".into();
+    }
+
+    /// Compacts when the pressure says so and the gate lets it; true when it was tried.
+    pub(super) fn compact_if_due(&mut self, agent: &mut Agent) -> bool {
         let pressure = self.pressure(agent);
         let now = self.harness.clock.now();
-        if self.session.compressor.should_compress(pressure, now).compress {
+        let due = self.session.compressor.should_compress(pressure, now).compress;
+        if due {
             self.session.attempts += 1;
             self.compact(agent, false);
         }
+        due
     }
 
     /// What the threshold is compared with: the next prompt, or at toy scale the history alone.
@@ -179,6 +223,9 @@ impl<M: Model> Run<'_, M> {
         let before: BTreeSet<i64> = store.all_rows(&name)?.into_iter().map(|row| row.id).collect();
         let archival = Archival { rows, tail_count: tail, ..Archival::default() };
         store.archive(&name, &archival, now)?;
+        if !self.harness.policy.compress.keep_archived {
+            store.delete_archived(&name)?;
+        }
         let fresh: Vec<_> =
             store.all_rows(&name)?.into_iter().filter(|row| !before.contains(&row.id)).collect();
         for row in fresh {
@@ -211,29 +258,8 @@ impl<M: Model> Run<'_, M> {
             compressor.micro_compact(&rows, &mut summarise)
         };
         self.session.compressor = compressor;
-        if let compress::micro::MicroPass::Absorbed(new) = pass {
-            let measure = self.measure();
-            let count = rows.len();
-            agent.transcript.replace(new.clone(), measure);
-            let event = Compaction {
-                committed: true,
-                why_not: self.harness.world.clone(),
-                rows_before: count as u64,
-                rows_after: new.len() as u64,
-                size_before: before,
-                size_after: self.pressure(agent),
-                head_rows: 0,
-                tail_rows: 0,
-                orphans: 0,
-                dropped_results: 0,
-                dropped_calls: 0,
-                summary: "model".into(),
-                mode: "micro".into(),
-                lost_instructions: Vec::new(),
-            };
-            self.event(What::Compaction(event));
-            self.commit(agent, new.len());
-            self.session.planned = "compaction".into();
+        if let MicroPass::Absorbed(rows) | MicroPass::Rewritten(rows) = pass {
+            self.rewrite(agent, rows, before, "micro");
         }
     }
 }

@@ -73,9 +73,10 @@ impl<M: Model> Harness<M> {
             None
         };
         let may_delegate = policy.orchestrator_enabled && depth + 1 < policy.max_spawn_depth;
+        let open = !policy.block_tools;
         let granted: Vec<String> = asked
             .iter()
-            .filter(|tool| !BLOCKED.contains(&tool.as_str()) || (may_delegate && *tool == "delegate_task"))
+            .filter(|tool| open || !BLOCKED.contains(&tool.as_str()) || (may_delegate && *tool == "delegate_task"))
             .cloned()
             .collect();
         let mut event = Delegation {

@@ -38,6 +38,19 @@ impl ToolResult {
 }
 
 impl<M: Model> Run<'_, M> {
+    fn ran(&mut self, call: &ToolCall, result: &ToolResult) {
+        let ran = ToolRan {
+            lane: self.session.lane,
+            call: call.id.as_str().into(),
+            tool: call.name.as_str().into(),
+            arguments: call.arguments.as_str().into(),
+            ok: result.ok,
+            result_chars: result.text.chars().count() as u64,
+            outcome_unknown: result.outcome_unknown,
+        };
+        self.event(What::ToolRan(ran));
+    }
+
     pub(super) fn dispatch_call(&mut self, agent: &mut Agent, call: &ToolCall) -> ToolOutcome {
         if let Some(by) = self.session.permits.refuses(&call.name) {
             let allowed: Vec<&str> =
@@ -55,20 +68,15 @@ impl<M: Model> Run<'_, M> {
             };
         }
         let arguments = call.parsed_arguments().unwrap_or_default();
-        let result = self.run_tool(agent, call, &arguments);
+        let mut result = self.run_tool(agent, call, &arguments);
+        if result.outcome_unknown && self.harness.policy.turn.retry_unknown {
+            self.ran(call, &result);
+            result = ToolResult { outcome_unknown: false, ..self.run_tool(agent, call, &arguments) };
+        }
         if let Some(by) = result.refused_by {
             self.refused(agent, call, by, &result.text);
         } else {
-            let ran = ToolRan {
-                lane: self.session.lane,
-                call: call.id.as_str().into(),
-                tool: call.name.as_str().into(),
-                arguments: call.arguments.as_str().into(),
-                ok: result.ok,
-                result_chars: result.text.chars().count() as u64,
-                outcome_unknown: result.outcome_unknown,
-            };
-            self.event(What::ToolRan(ran));
+            self.ran(call, &result);
         }
         ToolOutcome {
             text: result.text,

@@ -8,6 +8,7 @@ use crate::agent::review;
 use crate::agent::turn::{self, TurnReport};
 use crate::ledger::{Delivered, Lane, Name, NudgeDue, ReviewEnded, ReviewStarted, TurnEnded, What};
 use crate::model::Model;
+use crate::policy::ReviewTime;
 use crate::wire::Row;
 
 use super::host::Run;
@@ -47,6 +48,10 @@ impl<M: Model> Harness<M> {
         let memory_due = self.count_turn(session);
         let report = self.run_loop(session, Row::user(text))?;
         let turn = session.agent.turns;
+        let early = self.policy.review.when == ReviewTime::BeforeDelivery;
+        if early {
+            self.learn(session, &report, memory_due)?;
+        }
         if let Some(answer) = &report.answer {
             session.delivered = turn;
             let chars = answer.chars().count() as u64;
@@ -62,7 +67,9 @@ impl<M: Model> Harness<M> {
         let mut agent = std::mem::take(&mut session.agent);
         Run { harness: self, session }.compact_after_turn(&mut agent);
         session.agent = agent;
-        self.learn(session, &report, memory_due)?;
+        if !early {
+            self.learn(session, &report, memory_due)?;
+        }
         if self.is_killed() { Err(HarnessError::Killed) } else { Ok(report) }
     }
 
@@ -149,7 +156,7 @@ impl<M: Model> Harness<M> {
         let learned = self.learned_since(from);
         let ended = ReviewEnded {
             iterations: report.iterations,
-            iterations_max: self.policy.review.iterations_max,
+            iterations_max: crate::policy::Review::default().iterations_max,
             learned: learned.into(),
         };
         self.event(&name, What::ReviewEnded(ended));

@@ -3,7 +3,8 @@
 use crate::agent::turn::Agent;
 use crate::ledger::{Lane, MemoryWrite, Name, Resumed, SessionEnded, SessionStarted, StoreState, What};
 use crate::model::Model;
-use crate::store::NewSession;
+use crate::policy::ResultOrder;
+use crate::store::{NewSession, StoredRow};
 use crate::wire::Row;
 
 use super::host::{Run, digest_of};
@@ -50,14 +51,23 @@ impl<M: Model> Harness<M> {
         let started =
             SessionStarted { why: "resume".into(), parent: self.world.clone(), depth: 0, persisted: true };
         self.event(&key, What::SessionStarted(started));
-        let rows: Vec<Row> = self.store.load_for_model(&target)?.rows;
+        let loaded: Vec<Row> = if self.policy.turn.repair_loaded {
+            self.store.load_for_model(&target)?.rows
+        } else {
+            self.store.live_rows(&target)?.into_iter().map(StoredRow::into_row).collect()
+        };
         let memory = self.fresh_memory();
         let mut session = Session::new(key.clone(), Lane::Main, &self.policy, memory, now);
         let measure = self.measure();
-        let digests = rows.iter().map(digest_of).collect();
+        let digests = loaded.iter().map(digest_of).collect();
+        let rows = match self.policy.turn.result_order {
+            ResultOrder::Call => loaded,
+            ResultOrder::Finish => in_call_order(loaded),
+        };
         let turns = rows.iter().filter(|row| row.is_user()).count() as u64;
         let mut agent =
             Agent { counts_iterations: session.agent.counts_iterations, turns, ..Agent::default() };
+        agent.dirty = self.policy.turn.repair_loaded;
         agent.transcript.replace(rows, measure);
         agent.stored = agent.transcript.rows().len();
         // As on the first turn of a fresh process: the memory nudge goes on where it would have stood.
@@ -147,4 +157,27 @@ impl<M: Model> Harness<M> {
         }
         Ok(())
     }
+}
+
+/// Results put back into the order of the calls that they answer.
+fn in_call_order(rows: Vec<Row>) -> Vec<Row> {
+    let mut ordered: Vec<Row> = Vec::with_capacity(rows.len());
+    let mut calls: Vec<String> = Vec::new();
+    let mut run: Vec<Row> = Vec::new();
+    let place = |row: &Row, calls: &[String]| {
+        calls.iter().position(|id| Some(id) == row.tool_call_id.as_ref()).unwrap_or(usize::MAX)
+    };
+    for row in rows {
+        if row.is_tool() {
+            run.push(row);
+            continue;
+        }
+        run.sort_by_key(|row| place(row, &calls));
+        ordered.append(&mut run);
+        calls = row.call_list().iter().map(|call| call.id.clone()).collect();
+        ordered.push(row);
+    }
+    run.sort_by_key(|row| place(row, &calls));
+    ordered.append(&mut run);
+    ordered
 }

@@ -146,7 +146,12 @@ impl<M: Model> Run<'_, M> {
             // The next fresh process will rebuild; this one goes on with what it has.
             tracing::warn!(%error, "the rebuilt prompt could not be stored");
         }
-        self.adopt(prompt, why, why != "live_memory" && why != "hot_skills" && why != "clock");
+        let declared = !matches!(why, "live_memory" | "hot_skills" | "clock");
+        if !declared {
+            // Such a harness takes its own change for a plan.
+            self.session.planned = why.into();
+        }
+        self.adopt(prompt, why, declared);
     }
 
     /// A session that was opened again takes its stored prompt over if it fits; true when it did.

@@ -17,7 +17,8 @@ impl<M: Model> Run<'_, M> {
     pub(super) fn session_search(&mut self, arguments: &Value) -> ToolResult {
         let name = self.session.name.clone();
         match self.harness.search_as(Some(&name), arguments) {
-            Ok(answer) => ToolResult::done(answer.to_json().to_string()),
+            Ok(answer) if self.harness.policy.search.verbatim => ToolResult::done(answer.to_json().to_string()),
+            Ok(answer) => ToolResult::done(retold(&answer.to_json().to_string())),
             Err(error) => ToolResult::failed(error.to_string()),
         }
     }
@@ -51,7 +52,11 @@ impl<M: Model> Harness<M> {
                 for shown in &hit.rows {
                     let stored = self.store.stored_row(shown.row.id)?;
                     let text = stored.map(|row| row.content.flat()).unwrap_or_default();
-                    let whole = shown.row.content.flat();
+                    let whole = if self.policy.search.verbatim {
+                        shown.row.content.flat()
+                    } else {
+                        retold(&shown.row.content.flat())
+                    };
                     verbatim &= shown.cut_from.is_some() || text == whole;
                 }
                 let digest = Chain::EMPTY
@@ -67,4 +72,12 @@ impl<M: Model> Harness<M> {
         }
         Ok(answer)
     }
+}
+
+/// A row in other words, as a harness shows it that lets a model sum up what was found.
+fn retold(text: &str) -> String {
+    /// Words of a retold row.
+    const WORDS: usize = 12;
+    let words: Vec<&str> = text.split_whitespace().take(WORDS).collect();
+    format!("In short: {}", words.join(" "))
 }

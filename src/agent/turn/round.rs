@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::agent::transcript::PREFILL;
 use crate::model::{ModelError, Reply};
+use crate::policy::ResultOrder;
 use crate::wire::{Row, ToolCall};
 
 use super::calls::{self, Arguments};
@@ -181,13 +182,15 @@ impl<H: Host> Turn<'_, H> {
         let mut interrupted = false;
         for run in segments::runs(valid, &self.host.cwd(), &[], self.policy.parallel) {
             let mut stop_after_run = false;
+            let first = self.agent.transcript.rows().len();
+            let batch = run.parallel.then_some(run.calls.len());
             for index in run.calls {
                 let call = &valid[index];
                 if interrupted {
                     self.refuse(call, "interrupted", "not run: the user stopped the turn");
                     continue;
                 }
-                let outcome = self.run_one(call);
+                let outcome = self.run_one(call, batch.is_none());
                 if outcome {
                     // Calls of a parallel run have all started by then.
                     if run.parallel {
@@ -198,14 +201,32 @@ impl<H: Host> Turn<'_, H> {
                 }
             }
             interrupted |= stop_after_run;
+            if batch.is_some() {
+                self.finish_order(first);
+                self.flush();
+            }
         }
         if interrupted {
             self.report.interrupted = true;
         }
     }
 
+    /// Where results are kept in finishing order, the shortest one is done first.
+    fn finish_order(&mut self, first: usize) {
+        if self.policy.result_order == ResultOrder::Call {
+            return;
+        }
+        let measure = self.host.measure();
+        let mut rows = self.agent.transcript.rows()[first..].to_vec();
+        rows.sort_by_key(|row| row.content.flat().len());
+        self.agent.transcript.truncate(first);
+        for row in rows {
+            self.agent.transcript.push(row, measure);
+        }
+    }
+
     /// Runs one call and appends its result; true when the user stopped the turn meanwhile.
-    fn run_one(&mut self, call: &ToolCall) -> bool {
+    fn run_one(&mut self, call: &ToolCall, store: bool) -> bool {
         let before = self.agent.guardrails.before(&call.name, &call.arguments, self.policy);
         if before.blocks() {
             self.refuse(
@@ -230,7 +251,9 @@ impl<H: Host> Turn<'_, H> {
         }
         let row = self.shape(call, &outcome.text, outcome.failed);
         self.push(row);
-        self.flush();
+        if store {
+            self.flush();
+        }
         outcome.interrupt
     }
 

@@ -61,6 +61,8 @@ knobs! {
         enabled: bool = true, "switch", "Hermes hermes_cli/config_defaults.py:577", "L4";
         /// What sizes are measured in.
         unit: SizeUnit = SizeUnit::Tokens, "choice", "hermes-lab", "-";
+        /// Rows that were summarised away stay in the store.
+        keep_archived: bool = true, "switch", "Hermes hermes_state_messages.py:984", "L4";
         /// When it is looked at whether a compaction is due.
         check_at: CompactionTime = CompactionTime::EachRequest, "choice", "Hermes agent/turn_preflight.py:57", "-";
         /// The model's window.

@@ -14,11 +14,23 @@ choice! {
     }
 }
 
+choice! {
+    /// When a due review runs.
+    ReviewTime {
+        /// After the answer was delivered.
+        AfterDelivery = "after_delivery",
+        /// Before it, so that the user waits.
+        BeforeDelivery = "before_delivery",
+    }
+}
+
 knobs! {
     /// Background review: when it is due, what it may do, how much it may spend.
     Review, "review" {
         /// Whether reviews run at all.
         enabled: bool = true, "switch", "Hermes run_agent.py:766", "L3";
+        /// When a due review runs.
+        when: ReviewTime = ReviewTime::AfterDelivery, "choice", "Hermes agent/turn_finalizer.py:763", "L3";
         /// Iterations since a skill was managed after which a review of skills is due; 0 switches it off.
         skill_interval: u64 = 10, [0, 1_000_000], "iterations", "Hermes agent/agent_init.py:1384", "L3";
         /// User turns since memory was used after which a review of memory is due; 0 switches it off.

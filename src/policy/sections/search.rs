@@ -37,6 +37,8 @@ knobs! {
         /// Sources whose rows come after all others.
         demoted_sources: Vec<String> = vec!["cron".to_owned()],
             "sources", "Hermes tools/session_search_tool.py:32", "L4";
+        /// Stored rows are shown as they are, not retold.
+        verbatim: bool = true, "switch", "Hermes tools/session_search_tool.py:8", "L4";
         /// One place per conversation: rows of one tree of sessions are one result.
         one_per_conversation: bool = true, "switch", "Hermes tools/session_search_tool.py:354", "L4";
         /// Most sessions that a caller may exclude.

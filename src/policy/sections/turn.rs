@@ -57,6 +57,12 @@ knobs! {
         workers_max: u64 = 8, [1, 64], "calls", "Hermes agent/tool_dispatch_helpers.py:195", "L5";
         /// In which order results are stored.
         result_order: ResultOrder = ResultOrder::Call, "choice", "Hermes agent/tool_executor.py", "L4";
+        /// A call whose outcome is unknown is sent again at once.
+        retry_unknown: bool = false, "switch", "hermes-lab", "L4";
+        /// Each time rows are stored the whole conversation is handed over again.
+        store_everything: bool = false, "switch", "hermes-lab", "L4";
+        /// A loaded history is mended before it is sent.
+        repair_loaded: bool = true, "switch", "Hermes agent/agent_runtime_helpers.py:743", "L4";
         /// Longest result that stays in the conversation, without a known window.
         result_chars_max: u64 = 100_000, [1, 100_000_000], "characters", "Hermes tools/budget_config.py", "L2";
         /// Longest result of an external tool server.
