@@ -86,10 +86,9 @@ fn blocks(content: Option<&Value>) -> Vec<Value> {
 
 /// Marks the last block that can carry a marker; a marker that is there stays.
 fn put_marker(blocks: &mut [Value], marker: Value) {
-    if let Some(block) = blocks.iter_mut().rev().find(|block| is_cacheable(block)) {
-        if let Some(object) = block.as_object_mut() {
-            object.entry(MARKER).or_insert(marker);
-        }
+    let last = blocks.iter_mut().rev().find(|block| is_cacheable(block));
+    if let Some(object) = last.and_then(Value::as_object_mut) {
+        object.entry(MARKER).or_insert(marker);
     }
 }
 

@@ -33,14 +33,13 @@ impl Layout {
             MarkerLayout::None => Self::None,
             _ if !caching.cache => Self::None,
             MarkerLayout::SystemOnly => Self::SystemOnly,
-            MarkerLayout::SystemAndThree => Self::SystemAndThree,
             MarkerLayout::StaticPrefix => Self::StaticPrefix,
             MarkerLayout::DirectNative => Self::DirectNative,
             MarkerLayout::Auto if knobs.tool_markers && tools && policy::takes_tool_markers(route) => {
                 Self::DirectNative
             }
             MarkerLayout::Auto if knobs.static_prefix => Self::StaticPrefix,
-            MarkerLayout::Auto => Self::SystemAndThree,
+            MarkerLayout::Auto | MarkerLayout::SystemAndThree => Self::SystemAndThree,
         }
     }
 }
@@ -169,10 +168,9 @@ impl Marker<'_> {
             return;
         }
         if is_empty(message.get("content")) || (native && kind == "tool") {
-            if native || !matches!(kind.as_str(), "tool" | "assistant") {
-                if let Some(object) = message.as_object_mut() {
-                    object.insert(MARKER.to_owned(), marker);
-                }
+            let takes = native || !matches!(kind.as_str(), "tool" | "assistant");
+            if let Some(object) = message.as_object_mut().filter(|_| takes) {
+                object.insert(MARKER.to_owned(), marker);
             }
             return;
         }

@@ -28,7 +28,7 @@ pub struct Placement {
 
 /// Rows that a strict template sees: neither results nor rows that call tools.
 fn is_visible(row: &Row) -> bool {
-    !row.is_tool() && !(row.is_assistant() && row.has_calls())
+    !(row.is_tool() || row.is_assistant() && row.has_calls())
 }
 
 /// Chooses the place of the summary (Hermes agent/context_compressor.py:5443).
@@ -196,11 +196,9 @@ pub fn drop_old_images(rows: &mut [Row]) {
             newest_user.is_some_and(|user| index < user)
                 || (index == 0 && newest_user == Some(0) && newest_tool.is_some())
         };
-        if old {
-            if let Some(stripped) = prune::without_images(&row.content) {
-                row.content = stripped;
-                row.extra.remove("api_content");
-            }
+        if old && let Some(stripped) = prune::without_images(&row.content) {
+            row.content = stripped;
+            row.extra.remove("api_content");
         }
     }
 }

@@ -84,7 +84,7 @@ impl<'a> Sizer<'a> {
     /// Tail price of one row; `thinking` counts its replayed thinking (Hermes agent/context_compressor.py:1293).
     pub fn row(&self, row: &Row, thinking: bool) -> u64 {
         if self.policy.unit == SizeUnit::Characters {
-            return self.row_characters(row);
+            return row_characters(row);
         }
         let content = sent_text(row).map_or_else(|| self.content(&row.content), text_tokens);
         let calls: u64 = row.call_list().iter().map(|call| text_tokens(&repr::of(&call.to_json()))).sum();
@@ -105,7 +105,7 @@ impl<'a> Sizer<'a> {
     /// Size of a whole history (Hermes agent/model_metadata.py:2430).
     pub fn list(&self, rows: &[Row]) -> u64 {
         if self.policy.unit == SizeUnit::Characters {
-            return rows.iter().map(|row| self.row_characters(row)).sum();
+            return rows.iter().map(row_characters).sum();
         }
         rows.iter().map(|row| self.list_row(row)).sum()
     }
@@ -122,14 +122,6 @@ impl<'a> Sizer<'a> {
     /// `appended` are the rows after the reply that the usage belonged to.
     pub fn anchored(&self, prompt_tokens: u64, completion_tokens: u64, appended: &[Row]) -> u64 {
         prompt_tokens + completion_tokens + self.list(appended)
-    }
-
-    fn row_characters(&self, row: &Row) -> u64 {
-        match &row.content {
-            Content::Text(text) => chars(text),
-            Content::Parts(parts) => parts.iter().filter_map(part_text).map(chars).sum(),
-            _ => 0,
-        }
     }
 
     fn content(&self, content: &Content) -> u64 {
@@ -173,6 +165,14 @@ impl<'a> Sizer<'a> {
             }
         }
         text_tokens(&repr::of(&Value::Object(reduced))) + images * self.policy.image_price
+    }
+}
+
+fn row_characters(row: &Row) -> u64 {
+    match &row.content {
+        Content::Text(text) => chars(text),
+        Content::Parts(parts) => parts.iter().filter_map(part_text).map(chars).sum(),
+        _ => 0,
     }
 }
 

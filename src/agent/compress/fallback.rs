@@ -61,10 +61,11 @@ fn paths(rows: &[Row]) -> Vec<String> {
     for call in rows.iter().rev().flat_map(Row::call_list) {
         let Some(arguments) = call.parsed_arguments() else { continue };
         for key in ["path", "file_path"] {
-            if let Some(path) = arguments.get(key).and_then(serde_json::Value::as_str) {
-                if found.len() < PATHS && seen.insert(path.to_owned()) {
-                    found.push(path.to_owned());
-                }
+            if let Some(path) = arguments.get(key).and_then(serde_json::Value::as_str)
+                && found.len() < PATHS
+                && seen.insert(path.to_owned())
+            {
+                found.push(path.to_owned());
             }
         }
     }
@@ -76,7 +77,7 @@ fn list(lines: &[String]) -> String {
     if lines.is_empty() {
         "None known.".to_owned()
     } else {
-        lines.iter().map(|line| format!("- {line}\n")).collect()
+        lines.iter().flat_map(|line| ["- ", line, "\n"]).collect()
     }
 }
 

@@ -5,10 +5,8 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
-
 use crate::agent::compress::history;
-use crate::wire::{Content, Row, ToolCall};
+use crate::wire::{Content, Row, ToolCall, ids};
 
 /// Stands in for the content of an assistant row whose calls are all gone.
 pub const PLACEHOLDER: &str = "(tool call removed)";
@@ -24,41 +22,14 @@ pub struct Cleaned {
     pub removed_rows: Vec<usize>,
 }
 
-fn spellings<'a>(id: &'a str, into: &mut BTreeSet<&'a str>) {
-    for part in std::iter::once(id).chain(id.split('|')).map(str::trim) {
-        if !part.is_empty() {
-            into.insert(part);
-        }
-    }
-}
-
-fn call_ids(call: &ToolCall) -> BTreeSet<&str> {
-    let mut ids = BTreeSet::new();
-    spellings(&call.id, &mut ids);
-    for key in ["call_id", "response_item_id"] {
-        if let Some(id) = call.extra.get(key).and_then(Value::as_str) {
-            spellings(id, &mut ids);
-        }
-    }
-    ids
-}
-
-fn result_ids(row: &Row) -> BTreeSet<&str> {
-    let mut ids = BTreeSet::new();
-    if let Some(id) = &row.tool_call_id {
-        spellings(id, &mut ids);
-    }
-    ids
-}
-
 fn all_call_ids(rows: &[Row]) -> BTreeSet<&str> {
-    rows.iter().filter(|row| row.is_assistant()).flat_map(Row::call_list).flat_map(call_ids).collect()
+    rows.iter().filter(|row| row.is_assistant()).flat_map(Row::call_list).flat_map(ids::of_call).collect()
 }
 
 /// Number of results whose call is nowhere in the list.
 pub fn orphan_results(rows: &[Row]) -> usize {
     let calls = all_call_ids(rows);
-    rows.iter().filter(|row| row.is_tool() && is_orphan(&result_ids(row), &calls)).count()
+    rows.iter().filter(|row| row.is_tool() && is_orphan(&ids::of_result(row), &calls)).count()
 }
 
 fn is_orphan(ids: &BTreeSet<&str>, known: &BTreeSet<&str>) -> bool {
@@ -75,12 +46,12 @@ pub fn clean(rows: Vec<Row>) -> (Vec<Row>, Cleaned) {
     let mut report = Cleaned::default();
     let calls = all_call_ids(&rows);
     let orphan: Vec<bool> =
-        rows.iter().map(|row| row.is_tool() && is_orphan(&result_ids(row), &calls)).collect();
+        rows.iter().map(|row| row.is_tool() && is_orphan(&ids::of_result(row), &calls)).collect();
     let results: BTreeSet<&str> = rows
         .iter()
         .zip(&orphan)
         .filter(|(row, orphan)| row.is_tool() && !**orphan)
-        .flat_map(|(row, _)| result_ids(row))
+        .flat_map(|(row, _)| ids::of_result(row))
         .collect();
     let spared = in_flight(&rows);
     let keep_calls: Vec<Vec<bool>> = rows
@@ -88,7 +59,7 @@ pub fn clean(rows: Vec<Row>) -> (Vec<Row>, Cleaned) {
         .enumerate()
         .map(|(index, row)| {
             let spare = spared == Some(index) || !row.is_assistant();
-            row.call_list().iter().map(|call| spare || !is_orphan(&call_ids(call), &results)).collect()
+            row.call_list().iter().map(|call| spare || !is_orphan(&ids::of_call(call), &results)).collect()
         })
         .collect();
     let mut kept = Vec::with_capacity(rows.len());

@@ -60,6 +60,18 @@ pub struct Pruned {
     pub skills: Vec<String>,
 }
 
+impl Pruned {
+    /// Rows of which nothing was changed.
+    pub fn untouched(rows: &[Row]) -> Self {
+        Self {
+            rows: rows.to_vec(),
+            count: 0,
+            decisions: vec![Decision::Keep; rows.len()],
+            skills: Vec::new(),
+        }
+    }
+}
+
 struct Pass<'a> {
     policy: &'a Compress,
     rows: Vec<Row>,
@@ -140,10 +152,11 @@ impl Pass<'_> {
     }
 
     fn duplicates(&mut self) {
+        let least = self.policy.duplicate_min_chars;
         let mut seen = std::collections::BTreeSet::new();
         let mut old = Vec::new();
         for (index, row) in self.rows.iter().enumerate().rev().filter(|(_, row)| row.is_tool()) {
-            let Some(text) = row.content.text().filter(|text| chars(text) >= 200) else { continue };
+            let Some(text) = row.content.text().filter(|text| chars(text) >= least) else { continue };
             if !looks_like_stub(text) && !seen.insert(text) {
                 old.push(index);
             }

@@ -338,14 +338,19 @@ impl Compressor {
 
     /// The list with old output shortened and blank echoes gone, and where each row came from.
     fn shortened(&self, rows: &[Row]) -> (Vec<Row>, Vec<usize>, prune::Pruned) {
+        let counted = self.policy.tail_rows;
         let tail = Tail {
-            rows: usize::try_from(self.policy.protect_last_n).unwrap_or(usize::MAX),
-            budget: Some(self.tail_budget()),
+            rows: usize::try_from(counted.unwrap_or(self.policy.protect_last_n)).unwrap_or(usize::MAX),
+            budget: if counted.is_some() { None } else { Some(self.tail_budget()) },
             window: self.model.window,
             input_budget: self.threshold().input_budget,
             min_chars: self.policy.prune_min_chars,
         };
-        let pruned = prune::prune(rows, tail, &self.policy);
+        let pruned = if self.policy.prune {
+            prune::prune(rows, tail, &self.policy)
+        } else {
+            prune::Pruned::untouched(rows)
+        };
         let echoes = history::blank_echoes(&pruned.rows);
         let kept = (0..rows.len()).filter(|index| echoes.binary_search(index).is_err());
         let (list, origins) = kept.map(|index| (pruned.rows[index].clone(), index)).unzip();
@@ -542,4 +547,98 @@ fn checked(reply: Result<String, SummaryFailure>, has_human: bool) -> Result<Str
         ));
     }
     Ok(text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::SizeUnit;
+    use crate::wire::ToolCall;
+
+    fn toy(align_tail: bool) -> Compress {
+        Compress {
+            unit: SizeUnit::Characters,
+            window: 1_200,
+            threshold: 0.5,
+            threshold_floor: 0,
+            small_window: 0,
+            threshold_tokens: None,
+            tail_rows: Some(4),
+            rows_beyond_head: 0,
+            align_tail,
+            ..Compress::default()
+        }
+    }
+
+    /// Three turns; the last four rows begin between a call and its result.
+    fn history() -> Vec<Row> {
+        let text = |n: usize| format!("{n} {}", "x".repeat(100));
+        vec![
+            Row::user(text(0)),
+            Row::assistant(text(1)),
+            Row::user(text(2)),
+            Row::assistant(text(3)),
+            Row::user(text(4)),
+            Row::calls(text(5), vec![ToolCall::new("a", "t", "{}")]),
+            Row::result("a", "t", text(6)),
+            Row::assistant(text(7)),
+            Row::user(text(8)),
+            Row::assistant(text(9)),
+        ]
+    }
+
+    fn compacted(policy: &Compress) -> (Vec<Row>, Box<Report>) {
+        let model = ModelFacts { window: policy.window, ..ModelFacts::default() };
+        let mut compressor = Compressor::new(policy, model, State::default());
+        let size = Sizer::new(policy).list(&history());
+        assert!(compressor.should_compress(size, 0).compress);
+        let mut write = |_: &SummaryRequest| Ok("## Goal\ng".to_owned());
+        match compressor.compress(&history(), Ask::default(), &mut write) {
+            Outcome::Compacted { rows, report } => (rows, report),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn an_aligned_cut_at_toy_scale_loses_no_result() {
+        let (rows, report) = compacted(&toy(true));
+        assert_eq!((report.head_rows, report.window.start, report.cut), (3, 3, 5));
+        assert_eq!((report.dropped_results, report.orphan_results), (0, 0));
+        assert!(rows.iter().any(Row::is_tool));
+    }
+
+    #[test]
+    fn an_unaligned_cut_separates_a_result_and_the_cleaning_drops_it() {
+        let (rows, report) = compacted(&toy(false));
+        assert_eq!((report.cut, report.tail_rows), (6, 4));
+        assert_eq!((report.dropped_results, report.orphan_results), (1, 0));
+        assert!(!rows.iter().any(Row::is_tool));
+        let (_, report) = compacted(&Compress { clean_pairs: false, ..toy(false) });
+        assert_eq!((report.dropped_results, report.orphan_results), (0, 1));
+    }
+
+    #[test]
+    fn a_summary_is_the_users_words_when_the_knob_says_so() {
+        let policy = Compress { summary_role: crate::policy::SummaryRole::User, ..toy(true) };
+        let (rows, report) = compacted(&policy);
+        assert!(rows[report.summary_at].is_user());
+    }
+
+    #[test]
+    fn a_second_compaction_continues_the_first_summary_and_gives_up_the_head() {
+        let policy = toy(true);
+        let model = ModelFacts { window: policy.window, ..ModelFacts::default() };
+        let mut compressor = Compressor::new(&policy, model, State::default());
+        let mut write = |_: &SummaryRequest| Ok("## Goal\ng".to_owned());
+        let Outcome::Compacted { mut rows, .. } = compressor.compress(&history(), Ask::default(), &mut write)
+        else {
+            panic!()
+        };
+        rows.extend(history());
+        let Outcome::Compacted { report, .. } = compressor.compress(&rows, Ask::default(), &mut write) else {
+            panic!()
+        };
+        assert!(report.continued);
+        assert_eq!((report.head_rows, compressor.state.compressions), (0, 2));
+    }
 }

@@ -86,7 +86,7 @@ pub fn quotes(rows: &[Row]) -> Quotes {
             break;
         }
         room -= size;
-        let _ = write!(out.text, "- {}\n", text.replace('\n', "\n  "));
+        let _ = writeln!(out.text, "- {}", text.replace('\n', "\n  "));
         out.rows.push(index);
     }
     out.rows.reverse();
@@ -120,7 +120,7 @@ pub fn identifiers(rows: &[Row]) -> String {
                     continue;
                 }
                 room -= size;
-                let _ = write!(out, "- {found}\n");
+                let _ = writeln!(out, "- {found}");
             }
         }
     }
@@ -158,7 +158,8 @@ pub fn restore_skills(summary: &str, skills: &[String]) -> String {
     if missing.is_empty() {
         return summary.to_owned();
     }
-    let lines: String = missing.iter().map(|name| format!("- {name}: reload with skill_view\n")).collect();
+    let lines: String =
+        missing.iter().flat_map(|name| ["- ", name.as_str(), ": reload with skill_view\n"]).collect();
     let heading = format!("## {SKILLS}");
     match summary.find(&heading) {
         Some(at) => {

@@ -207,7 +207,7 @@ pub fn request(question: Question<'_>, policy: &Compress) -> SummaryRequest {
     if !question.has_human {
         prompt.push_str("Nobody but the harness spoke in this stretch: attribute nothing to a user.\n\n");
     }
-    let _ = write!(prompt, "Use these sections, in this order, about {budget} tokens in all:\n");
+    let _ = writeln!(prompt, "Use these sections, in this order, about {budget} tokens in all:");
     let mut sections: Vec<&str> = SECTIONS.to_vec();
     if lean {
         sections.push(LOG);

@@ -212,7 +212,7 @@ impl CatalogueCache {
         for root in roots {
             let _ = write!(key, "\n{}:{}", root.rank, root.path);
             for path in files.walk(&root.path) {
-                if let Some(meta) = files.meta(&path).filter(|_| path.ends_with(".md")) {
+                if let Some(meta) = files.meta(&path).filter(|_| path.strip_suffix(".md").is_some()) {
                     let _ = write!(key, "\n{path} {} {}", meta.len, meta.modified);
                 }
             }

@@ -143,7 +143,7 @@ impl Search<'_> {
         self.first_of(ContextKind::Cursor, &directory, &[".cursorrules"]);
         let rules = join(&directory, ".cursor/rules");
         for (name, kind) in self.files.list(&rules) {
-            if kind != EntryKind::Dir && name.ends_with(".mdc") {
+            if kind != EntryKind::Dir && name.strip_suffix(".mdc").is_some() {
                 self.first_of(ContextKind::Cursor, &rules, &[&name]);
             }
         }
@@ -189,9 +189,12 @@ pub fn project_context(
     let mut seen = BTreeSet::new();
     let mut sections = Vec::new();
     for file in found.iter().filter(|file| file.kind == kind && !file.is_blank()) {
-        let text = if kind == ContextKind::Hermes { front_matter::without(&file.text) } else { &file.text };
-        if seen.insert(text.trim()) {
-            sections.push(section(&file.label, text.trim(), cap, scan, knobs));
+        let text =
+            if kind == ContextKind::Hermes { front_matter::without(&file.text) } else { file.text.clone() };
+        let text = text.trim().to_owned();
+        if !seen.contains(&text) {
+            sections.push(section(&file.label, &text, cap, scan, knobs));
+            seen.insert(text);
         }
     }
     let joined = sections.iter().map(|section| section.text.as_str()).collect::<Vec<_>>().join("\n\n");

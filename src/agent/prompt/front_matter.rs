@@ -1,46 +1,20 @@
 //! Front matter of skills, category descriptions and the harness's own context file.
 //!
-//! Broken front matter is read line by line, as the agent does for its catalogue. Never refuses a text.
+//! Reads what it can, as the catalogue needs it; never refuses a text.
 
 use serde_json::{Map, Value};
 
+use crate::agent::skills::parse_frontmatter;
 use crate::agent::yaml;
-
-/// The text of the front matter and what follows it; `None` when there is none.
-pub fn split(text: &str) -> Option<(&str, &str)> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let rest = text.strip_prefix("---")?;
-    let (first, rest) = rest.split_once('\n')?;
-    if !first.trim().is_empty() {
-        return None;
-    }
-    let mut at = 0;
-    for line in rest.split_inclusive('\n') {
-        if line.trim_end() == "---" {
-            return Some((&rest[..at], &rest[at + line.len()..]));
-        }
-        at += line.len();
-    }
-    None
-}
 
 /// The fields of the front matter; empty when there is none.
 pub fn fields(text: &str) -> Map<String, Value> {
-    let Some((front, _)) = split(text) else { return Map::new() };
-    match yaml::parse(front) {
-        Ok(Value::Object(fields)) => fields,
-        Ok(_) => Map::new(),
-        Err(_) => front
-            .lines()
-            .filter_map(|line| line.split_once(':'))
-            .map(|(key, value)| (key.trim().to_owned(), Value::from(value.trim())))
-            .collect(),
-    }
+    parse_frontmatter(text).0
 }
 
 /// The text without its front matter.
-pub fn without(text: &str) -> &str {
-    split(text).map_or(text, |(_, body)| body)
+pub fn without(text: &str) -> String {
+    parse_frontmatter(text).1
 }
 
 /// The words of a field that is a text or a list.
@@ -73,10 +47,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_that_only_begins_with_dashes_has_no_front_matter() {
-        assert_eq!(split("---x\na: 1\n---\n"), None);
-        assert_eq!(split("---\na: 1\n"), None);
-        assert_eq!(split("---\na: 1\n---\nb"), Some(("a: 1\n", "b")));
-        assert_eq!(without("---\na: 1\n---"), "");
+    fn what_counts_as_nothing_is_an_empty_text() {
+        for nothing in [serde_json::json!(null), false.into(), 0.into(), serde_json::json!([])] {
+            assert_eq!(plain(Some(&nothing)), "", "{nothing}");
+        }
+        assert_eq!(plain(Some(&" 'x' ".into())), "x");
+    }
+
+    #[test]
+    fn a_word_and_a_list_of_words_are_read_alike() {
+        assert_eq!(words(Some(&"linux".into())), words(Some(&serde_json::json!(["linux"]))));
     }
 }

@@ -65,12 +65,12 @@ pub fn truncate(text: &str, cap: u64, path: &str, knobs: &Prompt) -> Truncated {
     // The reference takes the last `tail` characters with a slice that means everything when the count is 0.
     let (tail_start, tail) = if tail == 0 { (0, total) } else { (middle_end, tail) };
     let headings = headings(text, head_end, middle_end, knobs.truncate_headings_max);
-    let mut note = format!("\n\n[... cut: {} of {total} characters shown", head + tail.min(total));
+    let mut note = format!("\n\n[... cut: {} of {total} characters shown", head + tail);
     if !path.is_empty() {
-        note.push_str(&format!("; the whole text is in {path}"));
+        note.extend(["; the whole text is in ", path]);
     }
     if !headings.is_empty() {
-        note.push_str(&format!("; sections left out: {}", headings.join(" | ")));
+        note.extend(["; sections left out: ", &headings.join(" | ")]);
     }
     note.push_str(" ...]\n\n");
     let text = format!("{}{note}{}", &text[..head_end], &text[tail_start..]);

@@ -26,27 +26,27 @@ type Answer = Result<Value, ReplayError>;
 pub fn replay(function: &str, given: &Value, _: &Fixtures) -> Answer {
     let given = Given(given);
     match function {
-        "threshold" => threshold_figures(given),
-        "aux_ceiling" => aux_ceiling(given),
+        "threshold" => Ok(threshold_figures(given)),
+        "aux_ceiling" => Ok(aux_ceiling(given)),
         "model_threshold" => model_threshold(given),
-        "model_switch" => model_switch(given),
+        "model_switch" => Ok(model_switch(given)),
         "estimate_tokens" => Ok(json!({"tokens": estimate::text_tokens(given.text("text")?)})),
-        "message_tokens" => message_tokens(given),
+        "message_tokens" => Ok(message_tokens(given)),
         "align" => align(given),
-        "tail_cut" => tail_cut(given),
-        "head_size" => head_size(given),
-        "window" => window_of(given),
-        "sanitize_pairs" => sanitize_pairs(given),
-        "prune" => prune_rows(given),
-        "proactive_prune" => proactive_prune(given),
+        "tail_cut" => Ok(tail_cut(given)),
+        "head_size" => Ok(head_size(given)),
+        "window" => Ok(window_of(given)),
+        "sanitize_pairs" => Ok(sanitize_pairs(given)),
+        "prune" => Ok(prune_rows(given)),
+        "proactive_prune" => Ok(proactive_prune(given)),
         "tool_summary" => tool_line(given),
-        "summary_placement" => placement(given),
+        "summary_placement" => Ok(placement(given)),
         "summary_budget" => {
             let (window, content) = (given.size("context_length"), given.size("content_tokens"));
             Ok(json!({"tokens": threshold::summary_budget(window, content, &Compress::default())}))
         }
         "gate" => gate_ops(given),
-        "preflight_gate" => preflight_gate(given),
+        "preflight_gate" => Ok(preflight_gate(given)),
         "made_progress" => {
             let rows = (given.size("rows_before"), given.size("rows_after"));
             let tokens = (given.size("tokens_before"), given.size("tokens_after"));
@@ -57,19 +57,19 @@ pub fn replay(function: &str, given: &Value, _: &Fixtures) -> Answer {
             let threshold = given.size("threshold_tokens");
             Ok(json!({"again": gate::another_pass(before, after, threshold, &Compress::default())}))
         }
-        "idle_compact" => idle_compact(given),
+        "idle_compact" => Ok(idle_compact(given)),
         "micro_exchange" => {
             let rows = given.rows("messages");
             let found = micro::exchange(&rows, given.index("start"), given.index("tail_start"));
             Ok(json!({"exchange": found.map(|found| [found.start, found.end])}))
         }
-        "last_rows" => last_rows(given),
-        "pending" => pending(given),
-        "verbatim_users" => verbatim_users(given),
-        "todo_carry" => todo_carry(given),
-        "user_anchor" => user_anchor(given),
-        "summary_failure" => summary_failure(given),
-        "run" => run(given),
+        "last_rows" => Ok(last_rows(given)),
+        "pending" => Ok(pending(given)),
+        "verbatim_users" => Ok(verbatim_users(given)),
+        "todo_carry" => Ok(todo_carry(given)),
+        "user_anchor" => Ok(user_anchor(given)),
+        "summary_failure" => Ok(summary_failure(given)),
+        "run" => Ok(run(given)),
         other => Err(ReplayError::UnknownFunction(format!("compress.{other}"))),
     }
 }
@@ -144,19 +144,19 @@ impl<'a> Given<'a> {
     }
 }
 
-fn threshold_figures(given: Given<'_>) -> Answer {
+fn threshold_figures(given: Given<'_>) -> Value {
     let policy = given.policy();
     let window = given.size("context_length");
     let found = threshold::threshold(window, policy.threshold, given.positive("max_tokens"), None, &policy);
     let lean = threshold::tail_budget(window, found.tokens, TailMode::Lean, &policy);
-    Ok(json!({
+    json!({
         "effective_ratio": found.ratio,
         "threshold_tokens": found.tokens,
         "tail_budget_lean": lean,
         "tail_budget_legacy": threshold::tail_budget(window, found.tokens, TailMode::Legacy, &policy),
         "tail_soft_ceiling_lean": threshold::soft_ceiling(lean, window, &policy),
         "max_summary_tokens": threshold::summary_max(window, &policy),
-    }))
+    })
 }
 
 fn compressor(given: Given<'_>, window: u64, name: &str) -> Compressor {
@@ -164,11 +164,11 @@ fn compressor(given: Given<'_>, window: u64, name: &str) -> Compressor {
     Compressor::new(&given.policy(), model, State::default())
 }
 
-fn aux_ceiling(given: Given<'_>) -> Answer {
+fn aux_ceiling(given: Given<'_>) -> Value {
     let mut compressor = compressor(given, given.size("context_length"), "m");
     let before = compressor.threshold().tokens;
     compressor.learn_summary_window(given.size("aux_context"));
-    Ok(json!({"before": before, "after": compressor.threshold().tokens}))
+    json!({"before": before, "after": compressor.threshold().tokens})
 }
 
 fn model_threshold(given: Given<'_>) -> Answer {
@@ -184,7 +184,7 @@ fn model_threshold(given: Given<'_>) -> Answer {
     Ok(json!({"ratio": threshold::model_ratio(given.text("model")?, provider, &table, default)}))
 }
 
-fn model_switch(given: Given<'_>) -> Answer {
+fn model_switch(given: Given<'_>) -> Value {
     let mut steps = Vec::new();
     let windows = given.sizes("windows");
     let mut compressor = compressor(given, windows.first().copied().unwrap_or(0), "m0");
@@ -212,14 +212,14 @@ fn model_switch(given: Given<'_>) -> Answer {
         }
         steps.push(step);
     }
-    Ok(json!({"steps": steps}))
+    json!({"steps": steps})
 }
 
-fn message_tokens(given: Given<'_>) -> Answer {
+fn message_tokens(given: Given<'_>) -> Value {
     let policy = Compress::default();
     let sizer = Sizer::new(&policy);
     let row = Row::from_json(given.value("message"));
-    Ok(json!({"tokens": sizer.row(&row, true), "tokens_without_stale_thinking": sizer.row(&row, false)}))
+    json!({"tokens": sizer.row(&row, true), "tokens_without_stale_thinking": sizer.row(&row, false)})
 }
 
 fn rows_of_roles(roles: &str) -> Vec<Row> {
@@ -259,20 +259,20 @@ fn limits(given: Given<'_>, budget: &str) -> Limits {
     }
 }
 
-fn tail_cut(given: Given<'_>) -> Answer {
+fn tail_cut(given: Given<'_>) -> Value {
     let policy = given.policy();
     let limits = limits(given, "token_budget");
     let (rows, prices) = (given.rows("messages"), given.sizes("prices"));
     let cut = window::tail_cut(&rows, &prices, given.index("head_end"), limits, &policy);
     let ceiling = threshold::soft_ceiling(limits.tail_budget, limits.window, &policy);
-    Ok(json!({"cut": cut, "soft_ceiling": ceiling}))
+    json!({"cut": cut, "soft_ceiling": ceiling})
 }
 
 fn past(given: Given<'_>) -> Past {
     Past { compressions: given.size("compression_count"), has_summary: given.flag("has_previous_summary") }
 }
 
-fn head_size(given: Given<'_>) -> Answer {
+fn head_size(given: Given<'_>) -> Value {
     let summaries = given.sizes("summary_rows");
     let rows: Vec<Row> = (0..given.size("n_messages"))
         .map(|index| match index {
@@ -282,14 +282,14 @@ fn head_size(given: Given<'_>) -> Answer {
             _ => Row::assistant("a"),
         })
         .collect();
-    Ok(json!({"protected": window::head_size(&rows, past(given), &given.policy())}))
+    json!({"protected": window::head_size(&rows, past(given), &given.policy())})
 }
 
-fn window_of(given: Given<'_>) -> Answer {
+fn window_of(given: Given<'_>) -> Value {
     let (rows, prices) = (given.rows("messages"), given.sizes("prices"));
     let found =
         window::window(&rows, &prices, past(given), limits(given, "tail_token_budget"), &given.policy());
-    Ok(json!({"start": found.start, "end": found.end, "has_content": found.has_content()}))
+    json!({"start": found.start, "end": found.end, "has_content": found.has_content()})
 }
 
 /// Rows that remember their index under a private key.
@@ -301,7 +301,7 @@ fn tag(row: &Row) -> Value {
     row.extra.get("_index").cloned().unwrap_or(Value::Null)
 }
 
-fn sanitize_pairs(given: Given<'_>) -> Answer {
+fn sanitize_pairs(given: Given<'_>) -> Value {
     let rows = tagged(given.rows("messages"));
     let (kept, _) = pairs::clean(rows.clone());
     let kept: Vec<Value> = kept
@@ -315,7 +315,7 @@ fn sanitize_pairs(given: Given<'_>) -> Answer {
             json!({"i": tag(row), "calls": calls, "content_replaced": replaced})
         })
         .collect();
-    Ok(json!({"kept": kept}))
+    json!({"kept": kept})
 }
 
 fn decision_word(decision: Decision) -> &'static str {
@@ -327,7 +327,7 @@ fn decision_word(decision: Decision) -> &'static str {
     }
 }
 
-fn prune_rows(given: Given<'_>) -> Answer {
+fn prune_rows(given: Given<'_>) -> Value {
     let rows = given.rows("messages");
     let window = given.size("context_length");
     let tail = Tail {
@@ -340,15 +340,15 @@ fn prune_rows(given: Given<'_>) -> Answer {
     let done = prune::prune(&rows, tail, &Compress::default());
     let decisions: Vec<&str> = done.decisions.iter().copied().map(decision_word).collect();
     let calls_same = rows.iter().zip(&done.rows).all(|(old, new)| old.tool_calls == new.tool_calls);
-    Ok(json!({
+    json!({
         "pruned": done.count,
         "decisions": decisions,
         "input_untouched": rows == given.rows("messages"),
         "arguments_untouched": calls_same,
-    }))
+    })
 }
 
-fn proactive_prune(given: Given<'_>) -> Answer {
+fn proactive_prune(given: Given<'_>) -> Value {
     let mut rows = vec![Row::new(Role::System, "s"), Row::user("go")];
     for (round, letter) in (0..given.index("tool_rounds")).zip(('a'..='z').cycle()) {
         let id = format!("c{round}");
@@ -366,14 +366,14 @@ fn proactive_prune(given: Given<'_>) -> Answer {
         input_budget: threshold.input_budget,
         runway: given.size("rearm_tokens"),
     };
-    Ok(match prune::proactive(&rows, limits, &policy) {
+    match prune::proactive(&rows, limits, &policy) {
         Proactive::Idle => {
             json!({"pruned": 0, "same_object": true, "committed": false, "rearm_is_set": false})
         }
         Proactive::Committed { count, runway, .. } => json!({
             "pruned": count, "same_object": false, "committed": true, "rearm_is_set": runway > limits.runway,
         }),
-    })
+    }
 }
 
 fn tool_line(given: Given<'_>) -> Answer {
@@ -400,15 +400,15 @@ fn role_word(role: &Role) -> &str {
     role.word()
 }
 
-fn placement(given: Given<'_>) -> Answer {
+fn placement(given: Given<'_>) -> Value {
     let (head, tail) = (given.rows("head"), given.rows("tail"));
     let place = assemble::placement(&head, &tail, given.index("compress_start"), &Compress::default());
-    Ok(json!({
+    json!({
         "role": role_word(&place.role),
         "merge_into_tail": place.merge,
         "must_lead_as_user": place.lead,
         "first_visible_tail_index": place.first_visible,
-    }))
+    })
 }
 
 fn gate_ops(given: Given<'_>) -> Answer {
@@ -482,17 +482,17 @@ fn gate_ops(given: Given<'_>) -> Answer {
     Ok(json!({"results": results}))
 }
 
-fn preflight_gate(given: Given<'_>) -> Answer {
+fn preflight_gate(given: Given<'_>) -> Value {
     let due = gate::preflight_due(
         given.size("n_messages"),
         given.size("rough_tokens"),
         given.size("threshold_tokens"),
         &given.policy(),
     );
-    Ok(json!({"run_estimate": due}))
+    json!({"run_estimate": due})
 }
 
-fn idle_compact(given: Given<'_>) -> Answer {
+fn idle_compact(given: Given<'_>) -> Value {
     let rest = Rest {
         gap_seconds: given.size("idle_gap_seconds"),
         tokens: given.size("tokens"),
@@ -500,44 +500,44 @@ fn idle_compact(given: Given<'_>) -> Answer {
         last_result: given.size("last_compaction_tokens"),
         cooling: given.flag("cooldown_active"),
     };
-    Ok(json!({"compact": gate::idle_due(rest, &given.policy())}))
+    json!({"compact": gate::idle_due(rest, &given.policy())})
 }
 
 fn place(index: Option<usize>) -> Value {
     index.map_or_else(|| json!(-1), |index| json!(index))
 }
 
-fn last_rows(given: Given<'_>) -> Answer {
+fn last_rows(given: Given<'_>) -> Value {
     let rows = given.rows("messages");
     let head = given.index("head_end");
-    Ok(json!({
+    json!({
         "last_user": place(history::last_human(&rows, head)),
         "last_assistant": place(history::last_assistant(&rows, head)),
-    }))
+    })
 }
 
-fn pending(given: Given<'_>) -> Answer {
+fn pending(given: Given<'_>) -> Value {
     let rows = given.rows("messages");
-    Ok(json!({
+    json!({
         "unfinished_request": history::unfinished_request(&rows),
         "pending_round": history::pending_round(&rows).map(|round| [round.start, round.end]),
         "blank_echoes": history::blank_echoes(&rows),
-    }))
+    })
 }
 
-fn verbatim_users(given: Given<'_>) -> Answer {
+fn verbatim_users(given: Given<'_>) -> Value {
     let rows = given.rows("messages");
     let quotes = snapshot::quotes(&rows);
     let places: Vec<Option<usize>> =
         quotes.rows.iter().rev().map(|index| quotes.text.find(rows[*index].content.flat().trim())).collect();
-    Ok(json!({
+    json!({
         "present": !quotes.text.is_empty(),
         "quoted": quotes.rows,
         "newest_first": places.is_sorted(),
-    }))
+    })
 }
 
-fn todo_carry(given: Given<'_>) -> Answer {
+fn todo_carry(given: Given<'_>) -> Value {
     let items: Vec<Todo> = given
         .items("items")
         .iter()
@@ -555,10 +555,10 @@ fn todo_carry(given: Given<'_>) -> Answer {
         .iter()
         .map(|line| json!({"id": line.id, "depth": line.depth, "mark": line.mark}))
         .collect();
-    Ok(json!({"injected": carry::todo_text(&items, &[]).is_some(), "lines": lines}))
+    json!({"injected": carry::todo_text(&items, &[]).is_some(), "lines": lines})
 }
 
-fn user_anchor(given: Given<'_>) -> Answer {
+fn user_anchor(given: Given<'_>) -> Value {
     let mut rows = tagged(given.rows("compressed"));
     let outcome = match carry::anchor_human(&mut rows, &given.rows("original")) {
         Anchor::Present => "already_present",
@@ -570,7 +570,7 @@ fn user_anchor(given: Given<'_>) -> Answer {
     let order: Vec<Value> =
         rows.iter().map(|row| if tag(row).is_null() { json!("new") } else { tag(row) }).collect();
     let roles: Vec<&str> = rows.iter().map(|row| row.role.word()).collect();
-    Ok(json!({"outcome": outcome, "order": order, "roles": roles}))
+    json!({"outcome": outcome, "order": order, "roles": roles})
 }
 
 fn scripted(step: &Value) -> Result<String, SummaryFailure> {
@@ -592,7 +592,7 @@ fn scripted(step: &Value) -> Result<String, SummaryFailure> {
     Ok(step.get("reply").and_then(Value::as_str).unwrap_or("").to_owned())
 }
 
-fn summary_failure(given: Given<'_>) -> Answer {
+fn summary_failure(given: Given<'_>) -> Value {
     let mut rows = vec![Row::new(Role::System, "s")];
     for round in 0..12 {
         rows.push(Row::user(format!("ask {round} {}", "q".repeat(400))));
@@ -621,7 +621,7 @@ fn summary_failure(given: Given<'_>) -> Answer {
     let outcome = compressor.compress(&rows, Ask { now, ..Ask::default() }, &mut answer);
     let by_rule = matches!(&outcome, Outcome::Compacted { report, .. }
         if report.origin != crate::agent::compress::SummaryOrigin::Model);
-    Ok(json!({
+    json!({
         "summary_calls": calls,
         "aborted": matches!(outcome, Outcome::Aborted { .. }),
         "history_unchanged": !matches!(outcome, Outcome::Compacted { .. }),
@@ -629,7 +629,7 @@ fn summary_failure(given: Given<'_>) -> Answer {
         "cooldown_seconds": compressor.state.cooldown_left(now).unwrap_or(0),
         "compression_count": compressor.state.compressions,
         "fell_back_to_main_model": compressor.fell_back_to_main,
-    }))
+    })
 }
 
 fn generation(text: &str) -> Option<u64> {
@@ -658,7 +658,7 @@ fn shown(row: &Row, input: &[Row]) -> Value {
     Value::Object(object)
 }
 
-fn run(given: Given<'_>) -> Answer {
+fn run(given: Given<'_>) -> Value {
     let state = State {
         compressions: given.size("compression_count"),
         previous_summary: given.value("previous_summary").as_str().map(str::to_owned),
@@ -715,5 +715,5 @@ fn run(given: Given<'_>) -> Answer {
             })
             .collect();
     }
-    Ok(json!({"passes": passes}))
+    json!({"passes": passes})
 }

@@ -143,6 +143,10 @@ knobs! {
         image_price: u64 = 1_500, [0, 1_000_000], "tokens", "Hermes agent/image_token_cost.py:23", "-";
         /// Price of a row beyond its text.
         row_price: u64 = 10, [0, 1_000], "tokens", "Hermes agent/context_compressor.py:1293", "-";
+        /// Old tool output is shortened before a compaction summarises.
+        prune: bool = true, "switch", "Hermes agent/context_compressor.py:3300", "L4";
+        /// Shortest tool result of which only the newest copy is kept.
+        duplicate_min_chars: u64 = 200, [0, 1_000_000_000], "characters", "Hermes agent/context_compressor.py:3181", "L4";
         /// Shortest tool result that a compaction replaces by one line, exclusive.
         prune_min_chars: u64 = 200, [0, 1_000_000_000], "characters", "Hermes agent/context_compressor.py:3300", "L4";
         /// Share of the input budget that unread tool output may take and still be spared.

@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 
 use crate::agent::prompt::catalogue::{PLUGIN, Root};
 use crate::agent::prompt::front_matter;
+use crate::agent::skills::catalogue_line;
 use crate::policy::Prompt;
 use crate::world::files::{file_name, join, parent};
 use crate::world::{EntryKind, Files};
@@ -62,12 +63,7 @@ pub(super) struct Scanned {
 
 /// A description as a catalogue line shows it, and whether it was cut (Hermes agent/skill_utils.py:822).
 pub fn shown_description(description: Option<&Value>, limit: u64) -> (String, bool) {
-    let text = front_matter::plain(description);
-    if text.chars().count() as u64 <= limit {
-        return (text, false);
-    }
-    let keep = usize::try_from(limit.saturating_sub(3)).unwrap_or(usize::MAX);
-    (format!("{}...", text.chars().take(keep).collect::<String>()), true)
+    catalogue_line(description.unwrap_or(&Value::Null), limit)
 }
 
 /// Every skill below a root, by path.
@@ -127,7 +123,9 @@ fn entry(place: &str, text: &str, root: &Root, number: usize, knobs: &Prompt) ->
     };
     let (mut shown, _) = shown_description(fields.get("description"), knobs.description_chars_max);
     if root.rank == 0 {
-        shown = format!("[project] {shown}").trim_end().to_owned();
+        let separator = if shown.is_empty() { "" } else { " " };
+        shown.insert_str(0, separator);
+        shown.insert_str(0, "[project]");
     }
     Entry {
         name: if name.is_empty() { folder.to_owned() } else { name },
