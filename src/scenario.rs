@@ -51,5 +51,10 @@ pub struct Scenario {
 
 /// Name and text of every scenario that ships with the lab.
 pub fn shipped() -> &'static [(&'static str, &'static str)] {
-    &[("seed", include_str!("../scenarios/seed.toml"))]
+    &[
+        ("seed", include_str!("../scenarios/seed.toml")),
+        ("workshop", include_str!("../scenarios/workshop.toml")),
+        ("long-chat", include_str!("../scenarios/long-chat.toml")),
+        ("reopen", include_str!("../scenarios/reopen.toml")),
+    ]
 }
