@@ -56,5 +56,7 @@ pub fn shipped() -> &'static [(&'static str, &'static str)] {
         ("workshop", include_str!("../scenarios/workshop.toml")),
         ("long-chat", include_str!("../scenarios/long-chat.toml")),
         ("reopen", include_str!("../scenarios/reopen.toml")),
+        ("grown", include_str!("../scenarios/grown.toml")),
+        ("runaway", include_str!("../scenarios/runaway.toml")),
     ]
 }

@@ -201,15 +201,15 @@ impl<M: Model> Harness<M> {
     }
 
     fn event(&mut self, session: &Name, what: What) {
+        // A dead process writes nothing.
+        if self.is_killed() {
+            return;
+        }
         self.recorder.event(session, what);
     }
 
     fn is_killed(&self) -> bool {
         self.killed_after.is_some_and(|at| self.recorder.len() >= at)
-    }
-
-    fn session(&self, name: &str) -> Result<&Session, HarnessError> {
-        self.sessions.get(name).ok_or_else(|| HarnessError::UnknownSession(name.to_owned()))
     }
 
     /// A fresh memory store over the home.

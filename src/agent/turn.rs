@@ -204,8 +204,9 @@ pub fn run<H: Host>(
     let measure = host.measure();
     let text = user.content.flat();
     let limits = ResultBudget::for_window(host.window(), policy);
-    agent.dirty |=
+    let open =
         agent.transcript.last().is_some_and(|row| row.is_user() || (row.is_assistant() && row.has_calls()));
+    agent.dirty |= open && policy.repair_history;
     agent.transcript.push(user, measure);
     let mut turn = Turn {
         budget: IterationBudget::new(policy.iterations_max),

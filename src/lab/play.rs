@@ -180,17 +180,22 @@ fn perform(harness: &mut Harness<ScriptedModel>, scenario: &Scenario, act: &Act)
                 harness.wait(target - harness.now());
             }
             harness.curate()?;
-            curator.restore.iter().try_for_each(|skill| harness.restore_skill(skill))
+            curator.restore.iter().for_each(|skill| harness.restore_skill(skill));
+            Ok(())
         }
         Act::AddSkill(act) => harness.add_skill(&act.skill, scenario.start),
         Act::ViewSkill(act) => harness.view_skill(&act.name),
         Act::Delegate(act) => {
             harness.model.load(Lane::Child, &act.child, 0);
-            harness.delegate_outside(act.depth, &act.goal, &act.tools)
+            let done = harness.delegate_outside(act.depth, &act.goal, &act.tools);
+            harness.model.clear(Lane::Child);
+            done
         }
         Act::Tick(tick) => {
             harness.model.load(Lane::Cron, &tick.cron, 0);
-            harness.tick(tick.schedulers)
+            let done = harness.tick(tick.schedulers);
+            harness.model.clear(Lane::Cron);
+            done
         }
         Act::End(end) => {
             let name = session_of(harness, end.session.as_deref())?;

@@ -3,7 +3,7 @@
 //! A compaction is the one planned break of the prefix: history, memory snapshot, catalogue and tool table are
 //! renewed together, stored, and sent once.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::agent::compress::failure::FailureKind;
 use crate::agent::compress::micro::MicroPass;
@@ -13,9 +13,9 @@ use crate::agent::turn::{Agent, Host as _};
 use crate::ledger::{Compaction, Lane, Name, Stored, What};
 use crate::model::{Ask, Model, ModelError};
 use crate::policy::{CompactionStore, CompactionTime, SizeUnit};
-use crate::store::StoreError;
 use crate::store::archive::Archival;
-use crate::wire::Row;
+use crate::store::{StoreError, StoredRow};
+use crate::wire::{Chain, Row};
 
 use super::host::{Run, digest_of};
 
@@ -23,7 +23,9 @@ impl<M: Model> Run<'_, M> {
     /// Asked before each request; false when the turn must end because nothing helps any more.
     pub(super) fn compact_before_request(&mut self, agent: &mut Agent) -> bool {
         let policy = &self.harness.policy.compress;
-        if policy.check_at != CompactionTime::EachRequest || agent.transcript.rows().len() <= 1 {
+        // Differs: a review never compacts; its own budget ends it before that would pay.
+        let review = self.session.lane == Lane::Review;
+        if review || policy.check_at != CompactionTime::EachRequest || agent.transcript.rows().len() <= 1 {
             return true;
         }
         if self.session.attempts >= compress::threshold::attempts(policy.max_attempts) {
@@ -69,7 +71,7 @@ impl<M: Model> Run<'_, M> {
             lost_instructions: Vec::new(),
         };
         self.event(What::Compaction(event));
-        self.commit(agent, 0);
+        self.commit(agent);
         self.session.planned = "compaction".into();
     }
 
@@ -138,7 +140,6 @@ impl<M: Model> Run<'_, M> {
             mode: "in_place".into(),
             lost_instructions: lost,
         };
-        let tail = new.len().saturating_sub(report.summary_at + 1);
         agent.transcript.replace(new, measure);
         event.size_after = self.pressure(agent);
         if self.harness.policy.compress.growth_guard && event.size_after > before {
@@ -151,7 +152,7 @@ impl<M: Model> Run<'_, M> {
             event.mode = "rotation".into();
         }
         self.event(What::Compaction(event));
-        self.commit(agent, tail);
+        self.commit(agent);
         self.rebuild_prompt("compaction");
         self.session.planned = "compaction".into();
     }
@@ -202,13 +203,13 @@ impl<M: Model> Run<'_, M> {
     }
 
     /// The compressed history takes the place of the old one in the store.
-    fn commit(&mut self, agent: &mut Agent, tail: usize) {
+    fn commit(&mut self, agent: &mut Agent) {
         agent.stored = agent.transcript.rows().len();
         if !self.session.persisted {
             return;
         }
         let rows = agent.transcript.rows().to_vec();
-        if let Err(error) = self.archive_rows(&rows, tail) {
+        if let Err(error) = self.archive_rows(&rows) {
             tracing::warn!(%error, "the compaction could not be stored");
             let pause = self.harness.policy.compress.store_failure_cooldown_seconds;
             let now = self.harness.clock.now();
@@ -216,27 +217,22 @@ impl<M: Model> Run<'_, M> {
         }
     }
 
-    fn archive_rows(&mut self, rows: &[Row], tail: usize) -> Result<(), StoreError> {
+    fn archive_rows(&mut self, rows: &[Row]) -> Result<(), StoreError> {
         let now = self.harness.clock.now();
         let name = self.session.name.clone();
         let store = &self.harness.store;
-        let before: BTreeSet<i64> = store.all_rows(&name)?.into_iter().map(|row| row.id).collect();
-        let archival = Archival { rows, tail_count: tail, ..Archival::default() };
-        store.archive(&name, &archival, now)?;
+        let live = store.live_rows(&name)?;
+        let newest = live.last().map_or(0, |row| row.id);
+        let carried = carried(live, rows);
+        store.archive(&name, &Archival { rows, carried: &carried, ..Archival::default() }, now)?;
         if !self.harness.policy.compress.keep_archived {
             store.delete_archived(&name)?;
         }
-        let fresh: Vec<_> =
-            store.all_rows(&name)?.into_iter().filter(|row| !before.contains(&row.id)).collect();
-        for row in fresh {
+        for row in store.live_rows(&name)?.into_iter().filter(|row| row.id > newest) {
             let id = u64::try_from(row.id).unwrap_or(0);
             let row = row.into_row();
-            let stored = Stored {
-                lane: self.session.lane,
-                row: id,
-                role: row.role.word().into(),
-                digest: digest_of(&row),
-            };
+            let role = row.role.word().into();
+            let stored = Stored { lane: self.session.lane, row: id, role, digest: digest_of(&row) };
             self.event(What::Stored(stored));
         }
         Ok(())
@@ -262,6 +258,18 @@ impl<M: Model> Run<'_, M> {
             self.rewrite(agent, rows, before, "micro");
         }
     }
+}
+
+/// The stored rows that stand unchanged in a compressed history, each with its key, so that their copies replace
+/// them instead of standing beside them.
+fn carried(live: Vec<StoredRow>, rows: &[Row]) -> Vec<Row> {
+    let mut places: BTreeMap<Chain, VecDeque<Row>> = BTreeMap::new();
+    for stored in live {
+        let id = stored.id;
+        let row = stored.into_row();
+        places.entry(digest_of(&row)).or_default().push_back(row.with("_row_id", id));
+    }
+    rows.iter().filter_map(|row| places.get_mut(&digest_of(row))?.pop_front()).collect()
 }
 
 /// A provider's fault as the compressor knows it.

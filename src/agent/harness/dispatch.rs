@@ -52,6 +52,9 @@ impl<M: Model> Run<'_, M> {
     }
 
     pub(super) fn dispatch_call(&mut self, agent: &mut Agent, call: &ToolCall) -> ToolOutcome {
+        if self.harness.is_killed() {
+            return ToolOutcome { interrupt: true, ..ToolOutcome::default() };
+        }
         if let Some(by) = self.session.permits.refuses(&call.name) {
             let allowed: Vec<&str> =
                 self.session.permits.allowed(&self.session.tools).map(String::as_str).collect();

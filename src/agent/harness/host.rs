@@ -133,6 +133,9 @@ impl<M: Model> Host for Run<'_, M> {
     }
 
     fn ask(&mut self, agent: &mut Agent, iteration: u64) -> Result<Reply, ModelError> {
+        if self.harness.is_killed() {
+            return Err(ModelError::Provider { kind: "killed".to_owned(), retry: false });
+        }
         let (request, usage) = self.send(agent, iteration);
         let usage = match usage {
             Ok(usage) => usage,
@@ -183,6 +186,9 @@ impl<M: Model> Host for Run<'_, M> {
     fn store(&mut self, rows: &[Row]) -> Result<(), StoreFault> {
         if !self.session.persisted || rows.is_empty() {
             return Ok(());
+        }
+        if self.harness.is_killed() {
+            return Err(StoreFault("the process is gone".to_owned()));
         }
         let now = self.harness.clock.now();
         let ids = self

@@ -47,6 +47,9 @@ impl<M: Model> Harness<M> {
         session.attempts = 0;
         let memory_due = self.count_turn(session);
         let report = self.run_loop(session, Row::user(text))?;
+        if self.is_killed() {
+            return Err(HarnessError::Killed);
+        }
         let turn = session.agent.turns;
         let early = self.policy.review.when == ReviewTime::BeforeDelivery;
         if early {

@@ -51,7 +51,7 @@ impl<M: Model> Harness<M> {
         let started =
             SessionStarted { why: "resume".into(), parent: self.world.clone(), depth: 0, persisted: true };
         self.event(&key, What::SessionStarted(started));
-        let loaded: Vec<Row> = if self.policy.turn.repair_loaded {
+        let loaded: Vec<Row> = if self.policy.turn.repair_history {
             self.store.load_for_model(&target)?.rows
         } else {
             self.store.live_rows(&target)?.into_iter().map(StoredRow::into_row).collect()
@@ -67,7 +67,7 @@ impl<M: Model> Harness<M> {
         let turns = rows.iter().filter(|row| row.is_user()).count() as u64;
         let mut agent =
             Agent { counts_iterations: session.agent.counts_iterations, turns, ..Agent::default() };
-        agent.dirty = self.policy.turn.repair_loaded;
+        agent.dirty = self.policy.turn.repair_history;
         agent.transcript.replace(rows, measure);
         agent.stored = agent.transcript.rows().len();
         // As on the first turn of a fresh process: the memory nudge goes on where it would have stood.

@@ -266,31 +266,26 @@ impl<M: Model> Harness<M> {
             .collect()
     }
 
-    /// Brings a skill back from the archive.
-    ///
-    /// # Errors
-    /// When it is not there, or something stands in its place.
-    pub fn restore_skill(&mut self, name: &str) -> Result<(), HarnessError> {
+    /// Brings a skill back from the archive; what stands in the way is recorded.
+    pub fn restore_skill(&mut self, name: &str) {
         let library = self.library();
         let now = self.clock.now();
         let created_by = self.known(name, now).created_by;
-        curator::restore(&library, &mut *self.home, now, name)
-            .map_err(|error| HarnessError::Script(format!("skill `{name}` cannot be restored: {error}")))?;
+        let restored = curator::restore(&library, &mut *self.home, now, name);
         let world = self.world.clone();
         let changed = SkillChanged {
             skill: name.into(),
             action: "restore".into(),
             origin: "user".into(),
             created_by: created_by.as_str().into(),
-            ok: true,
-            refusal: world.clone(),
+            ok: restored.is_ok(),
+            refusal: restored.err().map_or_else(String::new, |error| error.to_string()).into(),
             read_before: false,
             existed: true,
             uses: 0,
             age_days: 0,
         };
         self.event(&world, What::SkillChanged(changed));
-        Ok(())
     }
 
     /// Empties memory, as a fresh home has it.

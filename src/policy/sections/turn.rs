@@ -61,8 +61,8 @@ knobs! {
         retry_unknown: bool = false, "switch", "hermes-lab", "L4";
         /// Each time rows are stored the whole conversation is handed over again.
         store_everything: bool = false, "switch", "hermes-lab", "L4";
-        /// A loaded history is mended before it is sent.
-        repair_loaded: bool = true, "switch", "Hermes agent/agent_runtime_helpers.py:743", "L4";
+        /// A history that may be broken is mended before it is sent.
+        repair_history: bool = true, "switch", "Hermes agent/agent_runtime_helpers.py:743", "L4";
         /// Longest result that stays in the conversation, without a known window.
         result_chars_max: u64 = 100_000, [1, 100_000_000], "characters", "Hermes tools/budget_config.py", "L2";
         /// Longest result of an external tool server.
