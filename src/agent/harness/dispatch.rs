@@ -6,8 +6,9 @@
 
 use serde_json::json;
 
-use crate::agent::turn::{Agent, Host as _, ToolOutcome};
-use crate::ledger::{ToolRan, What};
+use crate::agent::threats::Scanner;
+use crate::agent::turn::{Agent, Host as _, ToolOutcome, results};
+use crate::ledger::{Name, ThreatFound, ToolRan, What};
 use crate::model::Model;
 use crate::wire::ToolCall;
 
@@ -75,6 +76,12 @@ impl<M: Model> Run<'_, M> {
         if result.outcome_unknown && self.harness.policy.turn.retry_unknown {
             self.ran(call, &result);
             result = ToolResult { outcome_unknown: false, ..self.run_tool(agent, call, &arguments) };
+        }
+        if let Some(risk) = results::risk(&call.name, &result.text, &Scanner::new(&self.harness.policy.threats))
+            && risk.high
+        {
+            let ids = risk.ids.iter().map(|id| Name::from(*id)).collect();
+            self.event(What::ThreatFound(ThreatFound { place: "tool_result".into(), ids, blocked: false }));
         }
         if let Some(by) = result.refused_by {
             self.refused(agent, call, by, &result.text);

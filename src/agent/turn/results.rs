@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use sha2::{Digest as _, Sha256};
 
+use crate::agent::threats::{Finding, Scanner, Scope};
 use crate::ledger::hex;
 use crate::policy;
 
@@ -123,6 +124,24 @@ pub struct Fenced {
 /// True for tools whose results come from outside.
 pub fn is_foreign(tool: &str) -> bool {
     matches!(tool, "web_search" | "web_extract") || tool.starts_with("browser_") || tool.starts_with("mcp_")
+}
+
+/// What the literal scanner says of a foreign text: nothing of it is blocked, the row carries the note.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Risk {
+    /// True when something was found.
+    pub high: bool,
+    /// Ids of the findings.
+    pub ids: Vec<&'static str>,
+}
+
+/// The risk note of a foreign result; `None` for our own tools.
+pub fn risk(tool: &str, text: &str, scanner: &Scanner) -> Option<Risk> {
+    if !is_foreign(tool) {
+        return None;
+    }
+    let ids: Vec<&'static str> = scanner.scan(text, Scope::Context).into_iter().map(Finding::id).collect();
+    Some(Risk { high: !ids.is_empty(), ids })
 }
 
 /// Fences foreign text as data; fence words inside are taken apart.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
+use crate::agent::threats::Scanner;
 use crate::agent::transcript::Measure;
 use crate::agent::turn::guardrails::{Decision, Guardrails, hard_stop_default};
 use crate::agent::turn::results::{self, ResultBudget};
@@ -129,7 +130,11 @@ fn untrusted(given: &Value) -> Value {
     let (tool, content) =
         (given["tool"].as_str().unwrap_or_default(), given["content"].as_str().unwrap_or_default());
     let fenced = results::fence(tool, content);
+    let scanner = Scanner::new(&policy::Threats::default());
+    let risk = results::risk(tool, content, &scanner);
     json!({
+        "risk": risk.as_ref().map(|risk| if risk.high { "high" } else { "low" }),
+        "findings": risk.map(|risk| risk.ids),
         "wrapped": fenced.wrapped, "elision_noted": fenced.elision_noted,
         "inner_delimiters": results::fence_words(&fenced.text),
     })
