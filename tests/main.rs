@@ -1,4 +1,12 @@
 //! One integration binary; one module per subject.
 
+mod cli;
+mod determinism;
 mod hardened_threats;
+mod lab;
+mod laws;
+mod props;
+mod readme;
+mod support;
+mod tidy;
 mod vectors;

@@ -221,17 +221,20 @@ fn play_turn(harness: &mut Harness<ScriptedModel>, turn: &TurnAct, index: u64) -
         harness.kill_after(usize::try_from(events).unwrap_or(usize::MAX));
     }
     let say = turn.say.replace("{i}", &index.to_string());
-    match harness.user_turn_with(&name, &say, turn.steer.as_deref()) {
-        Ok(_) => {}
+    let ended_early = match harness.user_turn_with(&name, &say, turn.steer.as_deref()) {
+        Ok(report) => report.partial || report.failed,
         // A kill that the scenario asked for: the process is gone, home and store stay.
-        Err(HarnessError::Killed) if turn.crash_after.is_some() => harness.forget(&name),
+        Err(HarnessError::Killed) if turn.crash_after.is_some() => {
+            harness.forget(&name);
+            true
+        }
         Err(error) => return Err(error),
-    }
+    };
     for lane in [Lane::Review, Lane::Summary, Lane::Child, Lane::Approver] {
         harness.model.clear(lane);
     }
     let left = harness.model.left_over(Lane::Main);
-    if left > 0 && turn.crash_after.is_none() {
+    if left > 0 && !ended_early {
         let message = format!("session `{name}`: {left} replies of the main lane were never asked for");
         return Err(HarnessError::Script(message));
     }

@@ -125,6 +125,8 @@ pub(super) fn judge(ledger: &Ledger, bench: &mut Bench) {
                 store_state(session, state, event, bench);
             }
             What::Compaction(compaction) if compaction.committed => {
+                // What is compacted before the first request is replayed in the compacted form.
+                sessions.entry(event.session.clone()).or_default().resumed = None;
                 let lost = compaction.dropped_results + compaction.dropped_calls + compaction.orphans;
                 let wrong = (lost > 0).then(|| {
                     let evidence = format!(

@@ -99,10 +99,17 @@ fn live_text(text: &str) -> Option<String> {
 }
 
 /// The row without its handoff; `None` when nothing live is in it.
+///
+/// A row that calls tools is live whatever it says: its results stand behind it.
 pub fn unwrap(row: &Row) -> Option<Row> {
+    let wordless = || row.has_calls().then(|| Content::Text(String::new()));
     let content = match &row.content {
-        Content::Text(text) if has_handoff_text(row) => Content::Text(live_text(text)?),
-        Content::Parts(parts) if has_handoff_text(row) => Content::Parts(live_parts(parts)?),
+        Content::Text(text) if has_handoff_text(row) => {
+            live_text(text).map(Content::Text).or_else(wordless)?
+        }
+        Content::Parts(parts) if has_handoff_text(row) => {
+            live_parts(parts).map(Content::Parts).or_else(wordless)?
+        }
         // A flagged row without our text is a handoff as a whole.
         _ => return None,
     };

@@ -77,7 +77,8 @@ impl<M: Model> Run<'_, M> {
             self.ran(call, &result);
             result = ToolResult { outcome_unknown: false, ..self.run_tool(agent, call, &arguments) };
         }
-        if let Some(risk) = results::risk(&call.name, &result.text, &Scanner::new(&self.harness.policy.threats))
+        if let Some(risk) =
+            results::risk(&call.name, &result.text, &Scanner::new(&self.harness.policy.threats))
             && risk.high
         {
             let ids = risk.ids.iter().map(|id| Name::from(*id)).collect();

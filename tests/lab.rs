@@ -1,0 +1,58 @@
+//! What the lab claims of itself: breaks, matrix, expectations.
+
+use hermes_lab::lab::breaks::{SHIPPED, shipped_break, shipped_scenario};
+use hermes_lab::lab::figures::figure;
+use hermes_lab::lab::{matrix, selftest};
+use hermes_lab::laws;
+use hermes_lab::scenario::shipped;
+
+use crate::support::Lab;
+
+#[test]
+fn every_break_degrades_as_its_file_claims() {
+    for (id, _) in SHIPPED {
+        let found = shipped_break(id).unwrap();
+        let scenario = shipped_scenario(&found.scenario).unwrap();
+        let shown = found.show(&scenario).unwrap();
+        assert!(shown.holds, "{id}: {shown:#?}");
+    }
+}
+
+#[test]
+fn every_break_is_caught_by_its_law_and_every_check_can_fail() {
+    assert_eq!(matrix::build().unwrap().problems(), Vec::<String>::new());
+}
+
+#[test]
+fn every_scenario_ends_as_it_says_and_breaks_no_law() {
+    for (name, _) in shipped() {
+        let ledger = Lab::scenario(name).run();
+        let verdict = laws::judge(&ledger);
+        assert!(verdict.holds(), "{name}: {:#?}", verdict.findings().collect::<Vec<_>>());
+        for expect in &shipped_scenario(name).unwrap().expects {
+            let wanted = serde_json::to_value(&expect.is).unwrap();
+            let found = figure(&expect.figure).expect("a known figure").of(&ledger);
+            assert_eq!(found, wanted, "{name}: {}", expect.figure);
+        }
+    }
+}
+
+#[test]
+fn the_self_test_holds() {
+    let result = selftest::run().unwrap();
+    assert!(result.holds(), "{result:#?}");
+}
+
+#[test]
+fn the_published_figures_of_the_prototype_come_out() {
+    let value = |id: Option<&str>, name: &str| {
+        let lab = Lab::scenario("seed");
+        let ledger = id.map_or_else(|| Lab::scenario("seed"), |id| lab.break_(id)).run();
+        figure(name).unwrap().of(&ledger)
+    };
+    let growth = value(Some("D2"), "system_prompt_chars").as_u64().unwrap()
+        - value(None, "system_prompt_chars").as_u64().unwrap();
+    assert_eq!(growth, 3_457 - 2_073, "the system prompt grows by what memory grows");
+    let full = (value(None, "prefix_breaks"), value(Some("D1"), "prefix_breaks"));
+    assert_eq!(full, (5.into(), 8.into()), "the full figure beside D1's published one");
+}

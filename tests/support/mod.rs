@@ -1,0 +1,78 @@
+//! How tests play scenarios and call the command.
+
+use std::process::{Command, Output};
+
+use hermes_lab::lab::breaks::{shipped_break, shipped_scenario};
+use hermes_lab::lab::play::{Plan, play};
+use hermes_lab::ledger::Ledger;
+use hermes_lab::policy::Overlay;
+use hermes_lab::scenario::{self, Scenario};
+
+/// A run under construction; reads like a sentence.
+pub struct Lab {
+    scenario: Scenario,
+    plan: Plan,
+}
+
+impl Lab {
+    /// Plays a shipped scenario.
+    pub fn scenario(name: &str) -> Self {
+        let scenario = shipped_scenario(name).unwrap_or_else(|| panic!("no scenario {name}"));
+        Self { scenario, plan: Plan::default() }
+    }
+
+    /// Plays a scenario given as text.
+    pub fn text(text: &str) -> Self {
+        let scenario =
+            scenario::load("test.toml", text).unwrap_or_else(|faults| panic!("{faults:#?}\n{text}"));
+        Self { scenario, plan: Plan::default() }
+    }
+
+    /// With a break switched on.
+    pub fn break_(mut self, id: &str) -> Self {
+        let found = shipped_break(id).unwrap_or_else(|| panic!("no break {id}"));
+        self.plan.above.push(Overlay::from_table(&found.with));
+        self.plan.above.push(found.overlay());
+        self
+    }
+
+    /// With one knob turned.
+    pub fn set(mut self, turn: &str) -> Self {
+        self.plan.above.push(Overlay::parse_turn(turn).unwrap());
+        self
+    }
+
+    /// Plays it.
+    pub fn run(&self) -> Ledger {
+        play(&self.scenario, &self.plan).unwrap_or_else(|error| panic!("{error}"))
+    }
+}
+
+/// Calls the command in an empty environment.
+#[expect(clippy::disallowed_methods, reason = "an end-to-end test starts the binary")]
+pub fn lab(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_hermes-lab"))
+        .args(arguments)
+        .env_clear()
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("the binary starts")
+}
+
+/// Standard output of a call, which must end with this code.
+pub fn stdout(arguments: &[&str], code: i32) -> String {
+    let output = lab(arguments);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {error}");
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+/// Standard error of a call that must be refused as bad input, with nothing on standard output.
+pub fn refused(arguments: &[&str]) -> String {
+    let output = lab(arguments);
+    let error = String::from_utf8(output.stderr).expect("UTF-8");
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {error}");
+    assert!(output.stdout.is_empty(), "{arguments:?} wrote to standard output");
+    assert!(!error.contains("panicked"), "{error}");
+    error
+}
