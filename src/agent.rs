@@ -16,6 +16,8 @@ pub mod stamp;
 pub mod text;
 pub mod threats;
 pub mod tools;
+pub mod cron;
+pub mod guard;
 pub mod transcript;
 pub mod turn;
 pub mod yaml;

@@ -15,6 +15,7 @@ mod prompt;
 mod search;
 mod sessions;
 mod skills;
+mod guard;
 mod text;
 mod threats;
 mod turn;
@@ -93,6 +94,7 @@ pub const FAMILIES: &[(&str, Replay)] = &[
     ("skills", skills::replay),
     ("threats", threats::replay),
 ];
+pub const FAMILIES: &[(&str, Replay)] = &[("guard", guard::replay), ("loop", turn::replay)];
 
 /// The outcome of one vector.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,0 +1,3 @@
+//! Scheduled agent runs.
+
+pub mod lifecycle_guard;

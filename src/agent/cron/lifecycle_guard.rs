@@ -1,0 +1,42 @@
+//! Commands that stop or restart the agent's own gateway, in text that will run later or unattended.
+//!
+//! A scheduled run that restarts the program which runs it would never end. Command shapes are refused, also when
+//! quotes are spliced into the words; prose about restarting is fine.
+//!
+//! Called when a job is created or edited, and by the command guard.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+static SHAPES: LazyLock<Regex> = LazyLock::new(|| {
+    let end = r#"(?:\s|$|[;&|)"'`<>])"#;
+    let options = r"(?:-\S+(?:\s+[^\s\-]\S*)?\s+)*";
+    let pattern = [
+        format!(r"\bhermes\s+{options}gateway\s+{options}(?:restart|stop|kill){end}"),
+        r"\bsystemctl\b[^;|&\n]*\s(?:restart|stop|kill|disable|mask|try-restart|reload-or-restart)\s[^;|&\n]*\bhermes".to_owned(),
+        r"\bservice\s+hermes\S*\s+(?:restart|stop)\b".to_owned(),
+        r"\blaunchctl\s+(?:-\S+\s+)*(?:kickstart|stop|bootout|unload|kill|disable|remove|restart)\b[^;|&\n]*hermes".to_owned(),
+        r"\b(?:pkill|killall)\b[^;|&\n]*\b(?:hermes|gateway|python)".to_owned(),
+        r"\btaskkill\b[^;|&\n]*\b(?:hermes|gateway|python)".to_owned(),
+        r"\bkill\b[^;|\n]*(?:\$\(|`)\s*(?:pgrep|pidof)\b[^;|&\n]*\b(?:hermes|gateway|python)".to_owned(),
+    ]
+    .join("|");
+    Regex::new(&format!("(?i){pattern}")).expect("the pattern is written correctly")
+});
+
+/// True when the text holds a command that would stop or restart the agent's gateway.
+///
+/// ```
+/// use hermes_lab::agent::cron::lifecycle_guard::blocks;
+/// assert!(blocks("her\"mes\" gateway restart"));
+/// assert!(!blocks("report whether the gateway restarted"));
+/// ```
+pub fn blocks(text: &str) -> bool {
+    SHAPES.is_match(text) || SHAPES.is_match(&spliced(text))
+}
+
+/// The text with quotes and backslashes taken out, as a shell would join the pieces of a word.
+fn spliced(text: &str) -> String {
+    text.chars().filter(|ch| !matches!(ch, '"' | '\'' | '\\')).collect()
+}

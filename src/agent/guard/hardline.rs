@@ -1,0 +1,107 @@
+//! The floor: what no mode, approval or flag lets through.
+//!
+//! Twelve patterns over the variants, most of them only at a command position. Which spellings slip past is part of
+//! the observed behaviour and is mended only in the hardened reading.
+
+use std::sync::LazyLock;
+
+use regex::{Regex, RegexBuilder};
+
+use super::scan::mask_prose;
+
+/// Programs that run text which they are given in quotes.
+const CARRIERS: [&str; 8] = ["eval", "sh", "bash", "zsh", "ksh", "dash", "source", "."];
+
+const POSITION: &str = r"(?:^|[\n`]|\$\()\s*(?:sudo\s+(?:-\S+\s+)*)?(?:env\s+(?:\w+=\S*\s+)*)?(?:(?:exec|nohup|setsid|time)\s+)*";
+const DEVICE: &str = "/dev/(?:sd|nvme|hd|mmcblk|vd|xvd)[a-z0-9]*";
+
+struct Floor {
+    id: &'static str,
+    pattern: Regex,
+    /// Searched with quoted text blanked.
+    masked: bool,
+}
+
+static FLOOR: LazyLock<Vec<Floor>> = LazyLock::new(|| {
+    let remove = |path: &str| {
+        let end = r"(?:\s|$|[);|&`])";
+        format!(r#"{POSITION}rm\s+(?:-\S*\s+)*(?:{path}{end}|["']{path}["'])"#)
+    };
+    let here = |program: &str| format!("{POSITION}{program}");
+    let entries = [
+        ("rm_root", remove(r"/(?:\.{0,2}/)*\.{0,2}\**"), false),
+        ("rm_system_dir", remove(r"/(?:home|root|etc|usr|var|bin|sbin|boot|lib)(?:/\*)?"), false),
+        ("rm_home", remove(r"(?:~|\$HOME|\$\{HOME\})(?:/\*?)?"), false),
+        ("mkfs", here(r"mkfs(?:\.[a-z0-9]+)?\b"), false),
+        ("dd_block_device", here(&format!(r"dd\b[^\n]*\bof={DEVICE}")), false),
+        ("redirect_block_device", format!(r">\s*{DEVICE}\b"), true),
+        ("fork_bomb", r":\(\)\s*\{\s*:\s*\|\s*:\s*&\s*\}\s*;\s*:".to_owned(), true),
+        ("kill_all", here(r"kill\s+(?:-\S+\s+)*-1\b"), false),
+        ("shutdown", here(r"(?:shutdown|reboot|halt|poweroff)\b"), false),
+        ("init_runlevel", here(r"init\s+[06]\b"), false),
+        ("telinit_runlevel", here(r"telinit\s+[06]\b"), false),
+        ("systemctl_power", here(r"systemctl\s+(?:poweroff|reboot|halt|kexec)\b"), false),
+    ];
+    entries
+        .into_iter()
+        .map(|(id, pattern, masked)| {
+            let pattern = RegexBuilder::new(&pattern).case_insensitive(true).build();
+            Floor { id, pattern: pattern.expect("the patterns are written correctly"), masked }
+        })
+        .collect()
+});
+
+/// The entries of the floor, in their order.
+pub fn ids() -> impl Iterator<Item = &'static str> {
+    FLOOR.iter().map(|floor| floor.id)
+}
+
+/// The first entry that a variant matches, variants first (Hermes tools/approval_floors.py).
+pub fn find(variants: &[String], programs: &[String]) -> Option<&'static str> {
+    let carried = programs.iter().any(|program| CARRIERS.contains(&program.as_str()));
+    variants.iter().find_map(|variant| {
+        let masked = if carried { variant.clone() } else { mask_prose(variant) };
+        FLOOR
+            .iter()
+            .find(|floor| floor.pattern.is_match(if floor.masked { &masked } else { variant }))
+            .map(|floor| floor.id)
+    })
+}
+
+/// True when `sudo` is told to read the password from its input (Hermes tools/approval_floors.py).
+///
+/// Only the flag as a token of its own right behind `sudo` is seen, in any case.
+pub fn sudo_reads_stdin(normalized: &str) -> bool {
+    static PATTERN: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r"(?i)(?:^|[\n;&|`]|\$\()\s*sudo\s+-s(?:\s|$|[;|&)`])").expect("the pattern is written correctly")
+    });
+    PATTERN.is_match(normalized)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn first(command: &str) -> Option<&'static str> {
+        find(&[command.to_owned()], &[])
+    }
+
+    #[test]
+    fn only_bare_system_directories_are_on_the_floor() {
+        assert_eq!(first("rm -rf /usr"), Some("rm_system_dir"));
+        assert_eq!(first("rm -rf /usr/local"), None);
+        assert_eq!(first("rm -rf /../."), Some("rm_root"));
+        assert_eq!(first("rm -rf /..."), None);
+    }
+
+    #[test]
+    fn the_floor_has_twelve_entries() {
+        assert_eq!(ids().count(), 12);
+    }
+
+    #[test]
+    fn a_combined_sudo_flag_is_not_seen() {
+        assert!(sudo_reads_stdin("x && sudo  -S id"));
+        assert!(!sudo_reads_stdin("sudo -nS id") && !sudo_reads_stdin("sudo -n -S id"));
+    }
+}
