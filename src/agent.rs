@@ -5,7 +5,9 @@
 
 pub mod breakpoints;
 pub mod compress;
+pub mod cron;
 pub mod curator;
+pub mod guard;
 pub mod harness;
 pub mod memory;
 pub mod prompt;
@@ -16,8 +18,6 @@ pub mod stamp;
 pub mod text;
 pub mod threats;
 pub mod tools;
-pub mod cron;
-pub mod guard;
 pub mod transcript;
 pub mod turn;
 pub mod yaml;

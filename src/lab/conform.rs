@@ -10,12 +10,12 @@ mod breakpoints;
 mod compare;
 mod compress;
 mod curator;
+mod guard;
 mod memory;
 mod prompt;
 mod search;
 mod sessions;
 mod skills;
-mod guard;
 mod text;
 mod threats;
 mod turn;
@@ -86,6 +86,7 @@ pub const FAMILIES: &[(&str, Replay)] = &[
     ("breakpoints", breakpoints::replay),
     ("compress", compress::replay),
     ("curator", curator::replay),
+    ("guard", guard::replay),
     ("loop", turn::replay),
     ("memory", memory::replay),
     ("prompt", prompt::replay),
@@ -94,7 +95,6 @@ pub const FAMILIES: &[(&str, Replay)] = &[
     ("skills", skills::replay),
     ("threats", threats::replay),
 ];
-pub const FAMILIES: &[(&str, Replay)] = &[("guard", guard::replay), ("loop", turn::replay)];
 
 /// The outcome of one vector.
 #[derive(Debug, Clone, PartialEq)]
