@@ -1,101 +1,398 @@
-//! Anthropic Messages: explicit markers, five minutes or one hour, looked back over 20 positions.
+//! Anthropic Messages and everything that copies its markers.
 //!
-//! Source: the provider's page on prompt caching, August 2026. An entry is the digest of everything up to a marker;
-//! reading starts at each marker and walks back; the longest hit counts; every use restarts the entry's lifetime,
-//! counted from the start of the request.
+//! An entry is the digest of everything up to a marker. Reading starts at each marker and walks back over at most so
+//! many positions; the longest hit counts. A hit restarts the entry's own lifetime, counted from the start of the
+//! request. Settings are part of the key from the level on that they touch. Source: the provider's page on prompt
+//! caching, August 2026; other platforms differ by [`Rules`] alone.
+//!
+//! A request costs its markers times the walk, never the length of the prompt.
 
 use std::collections::BTreeMap;
 
-use crate::cache::{Observed, Outcome, PrefixCache, Refusal, Ttl};
-use crate::wire::Chain;
+use crate::cache::minimum::Minimum;
+use crate::cache::space::{Space, Spaces};
+use crate::cache::{Facts, Kind, Observed, Outcome, PrefixCache, Refusal, Speaker, Ttl};
+use crate::policy::{self, EntriesAt, Isolation, LifetimeFrom, RenewedWith, ThinkingBreaks, VisibleFrom};
+use crate::wire::{Chain, Level};
 use crate::world::{Millis, clock};
 
-/// Rules of the explicit cache.
+/// What happens to markers beyond the allowed number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExtraMarks {
+    /// The request is refused.
+    Refused,
+    /// The last ones count.
+    LastCount,
+}
+
+/// Rules of a cache with markers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rules {
     /// Markers that a request may carry.
     pub breakpoints_max: usize,
+    /// What happens to more.
+    pub extra_marks: ExtraMarks,
     /// Positions that a marker looks at, its own included.
     pub lookback: usize,
-    /// Shortest prefix that is cached, in tokens.
-    pub tokens_min: u64,
+    /// A run of tool calls, and a run of tool results, is one position.
+    pub collapse_tool_runs: bool,
+    /// The tool list is one position.
+    pub tool_list_one_position: bool,
+    /// Shortest prefix that is cached.
+    pub tokens_min: Minimum,
+    /// Where entries are left.
+    pub entries_at: EntriesAt,
+    /// Who shares entries.
+    pub isolation: Isolation,
+    /// From when on a new entry can be read.
+    pub visible_from: VisibleFrom,
+    /// Lifetime that a hit gives.
+    pub renewed_with: RenewedWith,
+    /// From when on a lifetime counts.
+    pub lifetime_from: LifetimeFrom,
+    /// Life of a five-minute entry without use, in milliseconds.
+    pub lifetime_5m: Millis,
+    /// Life of a one-hour entry without use, in milliseconds.
+    pub lifetime_1h: Millis,
+    /// A hit also refreshes shorter entries on its way.
+    pub refreshes_shorter: bool,
+    /// A marker inside the part that was read leaves an entry.
+    pub entry_inside_hit: bool,
+    /// The automatic marker is accepted.
+    pub auto_supported: bool,
+    /// Earlier thinking is dropped when a user's turn begins.
+    pub strips_prior_thinking: bool,
+    /// What a change of thinking or effort invalidates.
+    pub thinking_breaks: ThinkingBreaks,
+    /// Markers on tools are ignored.
+    pub ignores_tool_marks: bool,
+    /// Idle time after which a router goes elsewhere and finds nothing, in milliseconds.
+    pub router_idle: Option<Millis>,
+}
+
+impl Rules {
+    /// The first-party API as the knobs have it.
+    pub fn of(knobs: &policy::Cache) -> Self {
+        let seconds = |seconds: u64| Millis::try_from(seconds).unwrap_or(Millis::MAX / 1_000) * clock::SECOND;
+        let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        Self {
+            breakpoints_max: count(knobs.breakpoints_max),
+            extra_marks: ExtraMarks::Refused,
+            lookback: count(knobs.lookback),
+            collapse_tool_runs: knobs.collapse_tool_runs,
+            tool_list_one_position: knobs.tool_list_one_position,
+            tokens_min: knobs.tokens_min.map_or(Minimum::FirstParty, Minimum::Fixed),
+            entries_at: knobs.entries_at,
+            isolation: knobs.isolation,
+            visible_from: knobs.visible_from,
+            renewed_with: knobs.renewed_with,
+            lifetime_from: knobs.lifetime_from,
+            lifetime_5m: seconds(knobs.lifetime_5m),
+            lifetime_1h: seconds(knobs.lifetime_1h),
+            refreshes_shorter: knobs.refreshes_shorter,
+            entry_inside_hit: knobs.entry_inside_hit,
+            auto_supported: true,
+            strips_prior_thinking: knobs.strips_prior_thinking,
+            thinking_breaks: knobs.thinking_breaks,
+            ignores_tool_marks: false,
+            router_idle: None,
+        }
+    }
+
+    fn lifetime(&self, ttl: Ttl) -> Millis {
+        match ttl {
+            Ttl::Minutes5 => self.lifetime_5m,
+            Ttl::Minutes30 => 30 * clock::MINUTE,
+            Ttl::Hour1 => self.lifetime_1h,
+        }
+    }
 }
 
 impl Default for Rules {
     fn default() -> Self {
-        Self { breakpoints_max: 4, lookback: 20, tokens_min: 1_024 }
+        Self::of(&policy::Cache::default())
     }
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     ttl: Ttl,
+    /// Start of its present lifetime.
     used: Millis,
+    visible: Millis,
 }
 
-/// The explicit cache of one workspace.
-#[derive(Debug, Clone, Default)]
+/// Space, digest of the prefix, and how many of its thinking blocks were dropped.
+type Key = (Space, Chain, u32);
+
+/// A cache with markers.
+#[derive(Debug, Clone)]
 pub struct Explicit {
     rules: Rules,
-    entries: BTreeMap<(String, Chain), Entry>,
+    spaces: Spaces,
+    entries: BTreeMap<Key, Entry>,
+    last_request: BTreeMap<Space, Millis>,
 }
 
 impl Explicit {
     /// An empty cache with these rules.
     pub fn new(rules: Rules) -> Self {
-        Self { rules, entries: BTreeMap::new() }
+        Self { rules, spaces: Spaces::default(), entries: BTreeMap::new(), last_request: BTreeMap::new() }
     }
 
-    fn live(&mut self, at: Millis, key: &(String, Chain)) -> bool {
-        self.entries.get(key).is_some_and(|entry| at - entry.used <= lifetime(entry.ttl))
+    fn live(&self, at: Millis, key: &Key) -> Option<&Entry> {
+        let entry = self.entries.get(key)?;
+        (at.saturating_sub(entry.used) <= self.rules.lifetime(entry.ttl)).then_some(entry)
     }
-}
 
-fn lifetime(ttl: Ttl) -> Millis {
-    match ttl {
-        Ttl::Minutes5 => 5 * clock::MINUTE,
-        Ttl::Hour1 => clock::HOUR,
+    /// One space for each level; a setting belongs to the levels that its change invalidates.
+    fn spaces_of(&mut self, request: &Observed<'_>) -> [Space; 3] {
+        let workspace = if self.rules.isolation == Isolation::Workspace { request.workspace } else { "" };
+        let parts = [request.model, request.org, workspace, request.key];
+        let breaks = self.rules.thinking_breaks;
+        [Level::Tools, Level::System, Level::Messages].map(|level| {
+            let touching = request.params.iter().filter(|(name, value)| {
+                !is_default(name, value) && first_level(name, breaks).is_some_and(|first| first <= level)
+            });
+            self.spaces.number(&parts, touching)
+        })
+    }
+
+    /// A router that was idle for long has forgotten which provider holds the entries.
+    fn route(&mut self, at: Millis, spaces: [Space; 3]) {
+        let Some(idle) = self.rules.router_idle else { return };
+        for space in spaces {
+            let before = self.last_request.insert(space, at);
+            if before.is_some_and(|before| at.saturating_sub(before) > idle) {
+                self.entries.retain(|(of, ..), _| *of != space);
+            }
+        }
+    }
+
+    /// Leaves an entry, or restarts the life of the one that is there.
+    fn leave(&mut self, at: Millis, key: Key, ttl: Ttl, request: &Observed<'_>) {
+        let end = request.end(at);
+        let visible = match self.rules.visible_from {
+            VisibleFrom::FirstToken => at.saturating_add(request.first_token.unwrap_or(0)),
+            VisibleFrom::ResponseEnd => end,
+        };
+        let used = if self.rules.lifetime_from == LifetimeFrom::ResponseEnd { end } else { at };
+        let renewed = self.live(at, &key).map(|entry| Entry {
+            ttl: if self.rules.renewed_with == RenewedWith::Request { ttl } else { entry.ttl },
+            used: used.max(entry.used),
+            visible: entry.visible.min(visible),
+        });
+        self.entries.insert(key, renewed.unwrap_or(Entry { ttl, used, visible }));
     }
 }
 
 impl PrefixCache for Explicit {
     fn observe(&mut self, at: Millis, request: &Observed<'_>) -> Result<Outcome, Refusal> {
-        if request.marks.len() > self.rules.breakpoints_max {
-            return Err(Refusal::TooManyBreakpoints);
+        let marks = placed(&self.rules, request)?;
+        let spaces = self.spaces_of(request);
+        self.route(at, spaces);
+        let prompt = Prompt::new(&self.rules, request, spaces);
+        let minimum = self.rules.tokens_min.of(request.model);
+        let mut hit: Option<(usize, Ttl)> = None;
+        for &(mark, ttl) in marks.iter().rev() {
+            let mut window = prompt.window(&self.rules, mark);
+            let readable = |position: &usize| {
+                self.live(at, &prompt.key(*position)).is_some_and(|entry| entry.visible <= at)
+            };
+            let found = window.find(readable).filter(|found| hit.is_none_or(|(best, _)| *found > best));
+            hit = found.map(|found| (found, ttl)).or(hit);
         }
-        if request.marks.windows(2).any(|pair| pair[0].1 < pair[1].1) {
-            return Err(Refusal::TtlOrder);
+        let read = prompt.size_to(hit.map(|(position, _)| position));
+        if let Some((position, ttl)) = hit {
+            self.leave(at, prompt.key(position), ttl, request);
+            if self.rules.refreshes_shorter {
+                for shorter in 0..position {
+                    let key = prompt.key(shorter);
+                    if let Some(ttl) = self.live(at, &key).map(|entry| entry.ttl) {
+                        self.leave(at, key, ttl, request);
+                    }
+                }
+            }
         }
-        let total = request.sizes.last().copied().unwrap_or(0);
-        let key = |position: usize| (request.model.to_owned(), request.chains[position]);
-        let mut hit = None;
-        for &(mark, _) in request.marks.iter().rev() {
-            let lowest = (mark + 1).saturating_sub(self.rules.lookback);
-            let found = (lowest..=mark).rev().find(|&position| self.live(at, &key(position)));
-            hit = hit.max(found);
-        }
-        let read = hit.map_or(0, |position| request.sizes[position]);
-        if let Some(entry) = hit.and_then(|position| self.entries.get_mut(&key(position))) {
-            entry.used = at;
+        let eligible = || marks.iter().copied().filter(|(mark, _)| prompt.size(*mark) >= minimum);
+        for (mark, ttl) in eligible() {
+            let inside = hit.is_some_and(|(position, _)| mark <= position);
+            let there = self.live(at, &prompt.key(mark)).is_some();
+            if !inside || there || self.rules.entry_inside_hit {
+                self.leave(at, prompt.key(mark), ttl, request);
+            }
+            if self.rules.entries_at == EntriesAt::EveryBlock {
+                let from = hit.map_or(0, |(position, _)| position + 1);
+                let window: Vec<usize> = prompt.window(&self.rules, mark).collect();
+                for position in (from..mark).chain(window) {
+                    if prompt.size(position) >= minimum {
+                        self.leave(at, prompt.key(position), ttl, request);
+                    }
+                }
+            }
         }
         let mut outcome = Outcome { read, ..Outcome::default() };
-        let mut upto = read;
-        for &(mark, ttl) in request.marks {
-            let size = request.sizes[mark];
-            if size < self.rules.tokens_min {
-                continue;
-            }
-            if size > upto {
-                match ttl {
-                    Ttl::Minutes5 => outcome.write_5m += size - upto,
-                    Ttl::Hour1 => outcome.write_1h += size - upto,
-                }
-                upto = size;
-            }
-            let entry = self.entries.entry(key(mark)).or_insert(Entry { ttl, used: at });
-            entry.used = at;
-        }
-        outcome.uncached = total - upto;
+        let hours = eligible().filter(|(_, ttl)| *ttl == Ttl::Hour1).map(|(mark, _)| prompt.size(mark)).max();
+        let hours = hours.unwrap_or(0).max(read);
+        let (last, ttl) =
+            eligible().next_back().map_or((read, Ttl::Minutes5), |(mark, ttl)| (prompt.size(mark), ttl));
+        outcome.write(Ttl::Hour1, hours - read);
+        outcome.write(if ttl == Ttl::Hour1 { Ttl::Minutes5 } else { ttl }, last.max(hours) - hours);
+        outcome.uncached = prompt.total() - outcome.read - outcome.written();
         Ok(outcome)
+    }
+}
+
+/// The markers that count, in order, the automatic one and those of the provider's own tools included.
+fn placed(rules: &Rules, request: &Observed<'_>) -> Result<Vec<(usize, Ttl)>, Refusal> {
+    if request.auto.is_some() && !rules.auto_supported {
+        return Err(Refusal::AutoUnsupported);
+    }
+    let own = |position: usize| position.checked_sub(1).map_or(0, |before| request.sizes[before]);
+    let markable = |position: usize| {
+        let facts = request.facts_of(position);
+        facts.markable && facts.kind != Kind::Thinking && request.sizes[position] > own(position)
+    };
+    let mut marks = request.marks.to_vec();
+    if rules.ignores_tool_marks {
+        marks.retain(|(position, _)| request.facts_of(*position).level != Level::Tools);
+    }
+    if let Some(extra) = marks.len().checked_sub(rules.breakpoints_max).filter(|extra| *extra > 0) {
+        match rules.extra_marks {
+            ExtraMarks::Refused => return Err(Refusal::TooManyBreakpoints),
+            ExtraMarks::LastCount => drop(marks.drain(..extra)),
+        }
+    }
+    if marks.iter().any(|(position, _)| !markable(*position)) {
+        return Err(Refusal::UnsupportedMarker);
+    }
+    let last = (0..request.chains.len()).rev().find(|position| markable(*position));
+    if let (Some(ttl), Some(last)) = (request.auto, last) {
+        match marks.last() {
+            Some(&(position, other)) if position == last && other == ttl => {}
+            Some(&(position, _)) if position == last => return Err(Refusal::AutoTtlConflict),
+            _ if marks.len() >= rules.breakpoints_max => return Err(Refusal::AutoNoSlot),
+            _ => {
+                let place = marks.partition_point(|(position, _)| *position < last);
+                marks.insert(place, (last, ttl));
+            }
+        }
+    }
+    if marks.windows(2).any(|pair| pair[0].1 < pair[1].1) {
+        return Err(Refusal::TtlOrder);
+    }
+    if !marks.is_empty() {
+        let served = (0..request.facts.len()).filter(|&at| request.facts[at].kind == Kind::ServerResult);
+        for position in served {
+            if let Err(place) = marks.binary_search_by_key(&position, |(position, _)| *position) {
+                marks.insert(place, (position, Ttl::Minutes5));
+            }
+        }
+    }
+    Ok(marks)
+}
+
+/// A request with dropped thinking taken out and its keys at hand.
+struct Prompt<'a> {
+    request: &'a Observed<'a>,
+    spaces: [Space; 3],
+    /// Positions of dropped thinking, and the tokens dropped up to and including each.
+    dropped: Vec<(usize, u64)>,
+}
+
+impl<'a> Prompt<'a> {
+    fn new(rules: &Rules, request: &'a Observed<'a>, spaces: [Space; 3]) -> Self {
+        let mut dropped = Vec::new();
+        if rules.strips_prior_thinking {
+            let begins = |facts: &Facts| {
+                facts.level == Level::Messages && facts.speaker == Speaker::User && facts.kind == Kind::Text
+            };
+            let turn = request.facts.iter().rposition(begins).unwrap_or(0);
+            let mut tokens = 0;
+            for position in (0..turn).filter(|&position| request.facts[position].kind == Kind::Thinking) {
+                tokens += request.sizes[position]
+                    - position.checked_sub(1).map_or(0, |before| request.sizes[before]);
+                dropped.push((position, tokens));
+            }
+        }
+        Self { request, spaces, dropped }
+    }
+
+    fn dropped_to(&self, position: usize) -> usize {
+        self.dropped.partition_point(|(dropped, _)| *dropped <= position)
+    }
+
+    fn key(&self, position: usize) -> Key {
+        let space = self.spaces[self.request.facts_of(position).level as usize];
+        let dropped = u32::try_from(self.dropped_to(position)).unwrap_or(u32::MAX);
+        (space, self.request.chains[position], dropped)
+    }
+
+    fn size(&self, position: usize) -> u64 {
+        let dropped = self.dropped_to(position).checked_sub(1).map_or(0, |index| self.dropped[index].1);
+        self.request.sizes[position] - dropped
+    }
+
+    fn size_to(&self, position: Option<usize>) -> u64 {
+        position.map_or(0, |position| self.size(position))
+    }
+
+    fn total(&self) -> u64 {
+        self.size_to(self.request.sizes.len().checked_sub(1))
+    }
+
+    /// Positions that a marker looks at, its own first.
+    fn window<'b>(&'b self, rules: &'b Rules, mark: usize) -> impl Iterator<Item = usize> + 'b {
+        let mut next = Some((mark, 1_usize));
+        std::iter::from_fn(move || {
+            let (position, seen) = next.filter(|(_, seen)| *seen <= rules.lookback)?;
+            next = self.before(position).map(|before| (before, seen + self.steps(rules, position, before)));
+            Some(position)
+        })
+    }
+
+    fn before(&self, position: usize) -> Option<usize> {
+        let dropped = |at: usize| self.dropped.binary_search_by_key(&at, |(position, _)| *position).is_ok();
+        (0..position).rev().find(|before| !dropped(*before))
+    }
+
+    /// Positions between the end of one piece of the prompt and the end of the one before it.
+    fn steps(&self, rules: &Rules, position: usize, before: usize) -> usize {
+        let (facts, earlier) = (self.request.facts_of(position), self.request.facts_of(before));
+        let run = |kind| matches!(kind, Kind::ToolUse | Kind::ToolResult);
+        let collapses = rules.collapse_tool_runs && run(facts.kind)
+            || rules.tool_list_one_position && facts.level == Level::Tools;
+        match (collapses, facts.kind == earlier.kind && facts.level == earlier.level) {
+            (true, true) => 0,
+            (true, false) => 1,
+            (false, _) => facts.blocks.max(1) as usize,
+        }
+    }
+}
+
+/// The first level that loses its entries when a setting changes; none when the setting is no part of the key.
+fn first_level(name: &str, thinking: ThinkingBreaks) -> Option<Level> {
+    match name {
+        "web_search" | "web_fetch" | "citations" | "speed" => Some(Level::System),
+        "thinking" | "effort" | "output_config.effort" => Some(match thinking {
+            ThinkingBreaks::Messages => Level::Messages,
+            ThinkingBreaks::System => Level::System,
+            ThinkingBreaks::All => Level::Tools,
+        }),
+        "tool_choice" | "disable_parallel_tool_use" | "images" | "format" | "output_config.format" => {
+            Some(Level::Messages)
+        }
+        _ => None,
+    }
+}
+
+/// An explicit default equals omission.
+fn is_default(name: &str, value: &str) -> bool {
+    match name {
+        "tool_choice" => value == "auto",
+        "speed" => value == "standard",
+        "effort" | "output_config.effort" => value == "high",
+        "thinking" => matches!(value, "false" | "null" | "disabled" | "0"),
+        _ => matches!(value, "false" | "null"),
     }
 }

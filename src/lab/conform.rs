@@ -7,6 +7,7 @@
 //! A difference is either undeclared, which fails, or listed with its reason in `deliberate.toml`.
 
 mod breakpoints;
+mod cache;
 mod compare;
 mod compress;
 mod curator;
@@ -90,6 +91,7 @@ pub const FAMILIES: &[(&str, Replay)] = &[
     ("loop", turn::replay),
     ("memory", memory::replay),
     ("prompt", prompt::replay),
+    ("provider-cache", cache::replay),
     ("search", search::replay),
     ("sessions", sessions::replay),
     ("skills", skills::replay),
@@ -127,9 +129,13 @@ impl Vector {
         })
     }
 
-    /// The family: what stands before the first dot of the mechanism.
+    /// The family: what stands before the first dot of the mechanism, as the file is named.
     pub fn family(&self) -> &str {
-        self.mechanism.split_once('.').map_or(self.mechanism.as_str(), |(family, _)| family)
+        match self.mechanism.split_once('.').map_or(self.mechanism.as_str(), |(family, _)| family) {
+            // The caches are a provider's, and their file says so.
+            "cache" => "provider-cache",
+            family => family,
+        }
     }
 
     /// The function: what stands behind the first dot of the mechanism.
