@@ -57,6 +57,7 @@ pub fn shipped() -> &'static [(&'static str, &'static str)] {
         ("long-chat", include_str!("../scenarios/long-chat.toml")),
         ("reopen", include_str!("../scenarios/reopen.toml")),
         ("grown", include_str!("../scenarios/grown.toml")),
+        ("errands", include_str!("../scenarios/errands.toml")),
         ("runaway", include_str!("../scenarios/runaway.toml")),
     ]
 }

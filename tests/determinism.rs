@@ -37,3 +37,17 @@ fn a_ledger_is_read_as_it_was_written() {
         assert_eq!(first_difference(&ledger, &read), None, "{name}");
     }
 }
+
+#[test]
+fn another_seed_draws_other_times_and_the_same_seed_the_same() {
+    let digest = |seed: u64| {
+        let text = format!(
+            "format = 1\nname = \"x\"\nseed = {seed}\n[policy.turn]\nreply_ms_min = 1\nreply_ms_max = 9000\n[[act]]\n\
+             open.name = \"s\"\n[[act]]\nturn = {{ say = \"go\", replies = [{{ call = \"skills_list\" }}, {{ say = \"done\" }}] }}\n"
+        );
+        let ledger = Lab::text(&text).run();
+        ledger.events.iter().map(|event| event.at).collect::<Vec<_>>()
+    };
+    assert_eq!(digest(1), digest(1));
+    assert_ne!(digest(1), digest(2));
+}

@@ -12,6 +12,7 @@ mod cron_run;
 mod delegating;
 mod dispatch;
 mod host;
+mod judging;
 mod learning;
 mod lifecycle;
 mod maintaining;
@@ -23,6 +24,7 @@ mod session;
 use std::collections::BTreeMap;
 
 use crate::agent::compress::estimate;
+use crate::agent::guard::Guard;
 use crate::agent::memory::{MemoryStore, Target};
 use crate::agent::transcript::Measure;
 use crate::cache::PrefixCache;
@@ -30,6 +32,7 @@ use crate::ledger::{Header, Ledger, MemoryState, Name, Recorder, TimePassed, Wha
 use crate::model::{Model, ModelError};
 use crate::policy::{Policy, SizeUnit};
 use crate::store::{Store, StoreError};
+use crate::world::streams::Stream;
 use crate::world::{Clock, Files, MemFiles, Millis, Streams, Terminal};
 
 pub use session::{Origin, Permits, Session};
@@ -84,7 +87,8 @@ pub struct Parts {
 pub struct Harness<M> {
     policy: Policy,
     clock: Clock,
-    streams: Streams,
+    /// Draws how long replies take.
+    reply_times: Stream,
     home: Box<dyn Files>,
     workspace: MemFiles,
     terminal: Terminal,
@@ -104,6 +108,7 @@ pub struct Harness<M> {
     killed_after: Option<usize>,
     /// A skill changed since the last prompt was built.
     skills_changed: bool,
+    guard: Guard,
 }
 
 impl<M: Model> Harness<M> {
@@ -111,10 +116,11 @@ impl<M: Model> Harness<M> {
     pub fn new(parts: Parts, model: M) -> Self {
         let mut recorder = Recorder::new(parts.header);
         recorder.set_now(parts.clock.now());
+        let guard = Guard::new(&parts.policy.guard);
         Self {
             policy: parts.policy,
             clock: parts.clock,
-            streams: parts.streams,
+            reply_times: parts.streams.named("reply-times"),
             home: parts.home,
             workspace: MemFiles::new(),
             terminal: parts.terminal,
@@ -130,6 +136,7 @@ impl<M: Model> Harness<M> {
             tool_order_seed: 0,
             killed_after: None,
             skills_changed: false,
+            guard,
         }
     }
 
@@ -197,6 +204,16 @@ impl<M: Model> Harness<M> {
                 continue;
             }
             session.rotate_tools();
+        }
+    }
+
+    /// The model takes its time.
+    fn reply_takes_time(&mut self) {
+        let (low, high) = (self.policy.turn.reply_ms_min, self.policy.turn.reply_ms_max);
+        if high > 0 {
+            let drawn = self.reply_times.between(low.min(high), high);
+            self.clock.advance(Millis::try_from(drawn).unwrap_or(Millis::MAX));
+            self.recorder.set_now(self.clock.now());
         }
     }
 

@@ -133,6 +133,8 @@ pub const SHIPPED: &[(&str, &str)] = &[
     ("D36", include_str!("../../breaks/D36.toml")),
     ("D37", include_str!("../../breaks/D37.toml")),
     ("D38", include_str!("../../breaks/D38.toml")),
+    ("D39", include_str!("../../breaks/D39.toml")),
+    ("D40", include_str!("../../breaks/D40.toml")),
 ];
 
 /// Loads a break; `file` names it in diagnostics.

@@ -14,20 +14,6 @@ impl<M: Model> Run<'_, M> {
     pub(super) fn cronjob_manage(&mut self, _: &Value) -> ToolResult {
         ToolResult::failed("scheduling is off")
     }
-
-    /// Judges a command before it runs; a refusal if it must not.
-    pub(super) fn judge_command(&mut self, command: &str) -> Option<ToolResult> {
-        let decision = crate::ledger::GuardDecision {
-            lane: self.session.lane,
-            command: command.into(),
-            approved: true,
-            kind: "passed".into(),
-            rule: "".into(),
-            hardline: false,
-        };
-        self.event(crate::ledger::What::GuardDecision(decision));
-        None
-    }
 }
 
 impl<M: Model> Harness<M> {

@@ -156,6 +156,7 @@ impl<M: Model> Host for Run<'_, M> {
         };
         match self.harness.model.reply(&ask) {
             Ok(reply) => {
+                self.harness.reply_takes_time();
                 self.session.compressor.usage(usage.prompt());
                 self.answered(request, &reply, usage);
                 Ok(reply)

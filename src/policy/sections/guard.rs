@@ -24,6 +24,22 @@ choice! {
     }
 }
 
+choice! {
+    /// What the user answers when asked about a command.
+    UserAnswer {
+        /// This time.
+        Once = "once",
+        /// For the session.
+        Session = "session",
+        /// From now on.
+        Always = "always",
+        /// No.
+        Deny = "deny",
+        /// Nothing, until the question lapses.
+        Timeout = "timeout",
+    }
+}
+
 knobs! {
     /// Command approval: the floor, the dangerous rules, reviewer, human, lists.
     Guard, "guard" {
@@ -72,6 +88,12 @@ knobs! {
         separators_max: u64 = 25_000, [1, 100_000_000], "separators", "Hermes tools/approval_detection.py:702", "L5";
         /// Characters of all readings of one command together; what needs more is refused like an overlong command.
         derived_chars_max: u64 = 2_000_000, [1, 1_000_000_000], "characters", "lab: bounds the guard's own work", "L5";
+/// Commands are judged at all.
+        enabled: bool = true, "switch", "Hermes tools/approval.py:1128", "L5";
+        /// What the user answers when asked.
+        user_answer: UserAnswer = UserAnswer::Once, "choice", "hermes-lab", "-";
+        /// Where commands run: local, docker, ssh, modal, …
+        backend: String = "local".to_owned(), "name", "Hermes tools/approval.py:1018", "L5";
         /// Reads commands by structure: closes the known gaps and lifts the known overreach.
         hardened: bool = false, "switch", "lab: the gaps and overreach that the vectors' notes name", "L5";
     }

@@ -57,6 +57,10 @@ knobs! {
         workers_max: u64 = 8, [1, 64], "calls", "Hermes agent/tool_dispatch_helpers.py:195", "L5";
         /// In which order results are stored.
         result_order: ResultOrder = ResultOrder::Call, "choice", "Hermes agent/tool_executor.py", "L4";
+        /// Shortest time that the model takes for a reply.
+        reply_ms_min: u64 = 0, [0, 3_600_000], "milliseconds", "hermes-lab", "-";
+        /// Longest time that the model takes for a reply; drawn between both from a stream of its own.
+        reply_ms_max: u64 = 0, [0, 3_600_000], "milliseconds", "hermes-lab", "-";
         /// A call whose outcome is unknown is sent again at once.
         retry_unknown: bool = false, "switch", "hermes-lab", "L4";
         /// Each time rows are stored the whole conversation is handed over again.
