@@ -5,4 +5,5 @@ pub mod conform;
 pub mod figures;
 pub mod matrix;
 pub mod play;
+pub mod runs;
 pub mod selftest;

@@ -1,8 +1,8 @@
 //! What the lab claims of itself: breaks, matrix, expectations.
 
-use hermes_lab::lab::breaks::{SHIPPED, shipped_break, shipped_scenario};
+use hermes_lab::lab::breaks::{shipped_scenario, show_all};
 use hermes_lab::lab::figures::figure;
-use hermes_lab::lab::{matrix, selftest};
+use hermes_lab::lab::{matrix, runs, selftest};
 use hermes_lab::laws;
 use hermes_lab::scenario::shipped;
 
@@ -10,11 +10,8 @@ use crate::support::Lab;
 
 #[test]
 fn every_break_degrades_as_its_file_claims() {
-    for (id, _) in SHIPPED {
-        let found = shipped_break(id).unwrap();
-        let scenario = shipped_scenario(&found.scenario).unwrap();
-        let shown = found.show(&scenario).unwrap();
-        assert!(shown.holds, "{id}: {shown:#?}");
+    for shown in show_all(&runs::shipped()).unwrap() {
+        assert!(shown.holds, "{shown:#?}");
     }
 }
 

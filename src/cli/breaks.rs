@@ -1,7 +1,8 @@
 //! `hermes-lab breaks`
 
 use crate::cli::{Answer, CommandResult, input, json_text};
-use crate::lab::breaks::{SHIPPED, Shown};
+use crate::diag::Diagnostic;
+use crate::lab::breaks::{SHIPPED, show_all};
 use crate::laws;
 use crate::report::breaks as report;
 
@@ -17,19 +18,18 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> CommandResult {
-    let mut shown: Vec<Shown> = Vec::new();
     let mut ids: Vec<&str> = Vec::new();
     for id in args.ids.iter().flat_map(|list| list.split(',')) {
         if id == "all" { ids.extend(SHIPPED.iter().map(|(id, _)| *id)) } else { ids.push(id) }
     }
+    let mut breaks = Vec::new();
     for id in ids {
         let found = input::break_(id)?;
         let scenario = input::scenario(&found.scenario)?;
-        let played = found.show(&scenario).map_err(|error| {
-            crate::diag::Diagnostic::of_file(id, format!("the break cannot be played: {error}"))
-        })?;
-        shown.push(played);
+        breaks.push((found, scenario));
     }
+    let shown = show_all(&breaks)
+        .map_err(|error| Diagnostic::of_file("breaks", format!("a break cannot be played: {error}")))?;
     let holds = shown.iter().all(|shown| shown.holds);
     if args.json {
         let value = serde_json::json!({ "schema": laws::SCHEMA, "breaks": shown });

@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use crate::diag::{Diagnostic, nearest};
 use crate::lab::figures::{FIGURES, figure};
-use crate::lab::play::{Plan, PlayError, play};
+use crate::lab::play::PlayError;
+use crate::lab::runs::{self, Judged};
 use crate::laws;
 use crate::ledger::Ledger;
 use crate::policy::{Overlay, Policy};
@@ -208,24 +209,14 @@ impl Break {
         Overlay::from_table(&self.turn)
     }
 
-    /// Plays the scenario intact and broken, and compares.
-    ///
-    /// # Errors
-    /// When one of the runs cannot be played.
-    pub fn show(&self, scenario: &Scenario) -> Result<Shown, PlayError> {
-        let with = Overlay::from_table(&self.with);
-        let intact = play(scenario, &Plan { above: vec![with.clone()], ..Plan::default() })?;
-        let broken = play(scenario, &Plan { above: vec![with, self.overlay()], ..Plan::default() })?;
-        Ok(self.compare(&intact, &broken))
-    }
-
-    /// Compares an intact and a broken ledger with the claim.
-    pub fn compare(&self, intact: &Ledger, broken: &Ledger) -> Shown {
-        let before = laws::judge(intact).caught_by();
-        let after = laws::judge(broken).caught_by();
+    /// Compares an intact and a broken run with the claim.
+    pub fn compare(&self, intact: &Judged, broken: &Judged) -> Shown {
+        let before = intact.verdict.caught_by();
+        let after = broken.verdict.caught_by();
         let newly: Vec<String> =
             after.iter().filter(|check| !before.contains(check)).map(|check| (*check).to_owned()).collect();
-        let figures: Vec<Moved> = self.figure.iter().map(|claim| moved(claim, intact, broken)).collect();
+        let figures: Vec<Moved> =
+            self.figure.iter().map(|claim| moved(claim, &intact.ledger, &broken.ledger)).collect();
         let promised = self.caught_by.iter().all(|check| newly.contains(check));
         let holds = before.is_empty() && promised && figures.iter().all(|figure| figure.claimed.is_none());
         Shown {
@@ -237,9 +228,20 @@ impl Break {
             caught_by: newly,
             intact_findings: before.iter().map(|check| (*check).to_owned()).collect(),
             figures,
-            digest: broken.digest(),
+            digest: broken.ledger.digest(),
         }
     }
+}
+
+/// Plays breaks, each with its scenario, and compares every one with its claim.
+///
+/// # Errors
+/// When a run cannot be played.
+pub fn show_all(breaks: &[(Break, Scenario)]) -> Result<Vec<Shown>, PlayError> {
+    let listed: Vec<(&Break, Scenario)> =
+        breaks.iter().map(|(found, scenario)| (found, scenario.clone())).collect();
+    let runs = runs::play_all(&listed, runs::threads())?;
+    Ok(runs.pairs.iter().map(|pair| pair.of.compare(&runs.intact[pair.intact], &pair.broken)).collect())
 }
 
 fn moved(claim: &Claim, intact: &Ledger, broken: &Ledger) -> Moved {

@@ -2,10 +2,11 @@
 
 use serde::Serialize;
 
-use crate::lab::breaks::{SHIPPED, shipped_break, shipped_scenario};
-use crate::lab::play::{Plan, PlayError, play};
+use crate::lab::breaks::Break;
+use crate::lab::play::PlayError;
+use crate::lab::runs;
 use crate::laws;
-use crate::policy::Overlay;
+use crate::scenario::Scenario;
 
 /// A column of the matrix.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -65,18 +66,18 @@ pub fn build() -> Result<Matrix, PlayError> {
         })
         .collect();
     let mut breaks = Vec::new();
-    for (id, _) in SHIPPED {
-        let found = shipped_break(id).expect("a shipped break");
-        let scenario = shipped_scenario(&found.scenario).expect("a break names a shipped scenario");
-        let with = Overlay::from_table(&found.with);
-        let intact = play(&scenario, &Plan { above: vec![with.clone()], ..Plan::default() })?;
-        let broken = play(&scenario, &Plan { above: vec![with, found.overlay()], ..Plan::default() })?;
-        let (before, after) = (laws::judge(&intact).caught_by(), laws::judge(&broken).caught_by());
+    let shipped = runs::shipped();
+    let listed: Vec<(&Break, Scenario)> =
+        shipped.iter().map(|(found, scenario)| (found, scenario.clone())).collect();
+    let played = runs::play_all(&listed, runs::threads())?;
+    for pair in &played.pairs {
+        let (before, after) =
+            (played.intact[pair.intact].verdict.caught_by(), pair.broken.verdict.caught_by());
         for row in &mut rows {
             row.intact |= before.contains(&row.check);
             row.caught.push(after.contains(&row.check));
         }
-        breaks.push(Column { id: found.id, law: found.law });
+        breaks.push(Column { id: pair.of.id.clone(), law: pair.of.law.clone() });
     }
     Ok(Matrix { schema: laws::SCHEMA, breaks, rows })
 }

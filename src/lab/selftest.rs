@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::lab::breaks::{SHIPPED, shipped_break, shipped_scenario};
+use crate::lab::breaks::{SHIPPED, shipped_scenario};
 use crate::lab::figures::figure;
 use crate::lab::play::{Plan, PlayError, play};
-use crate::lab::{breaks, matrix};
+use crate::lab::{breaks, matrix, runs};
 use crate::laws;
 use crate::ledger::first_difference;
 use crate::scenario::shipped;
@@ -83,15 +83,12 @@ pub fn run() -> Result<SelfTest, PlayError> {
         .filter(|check| examined.get(check.id).copied().unwrap_or(0) == 0)
         .map(|check| format!("{} looked at nothing in any scenario", check.id))
         .collect();
-    let mut claims = Vec::new();
-    for (id, _) in SHIPPED {
-        let found = shipped_break(id).expect("a shipped break");
-        let scenario = shipped_scenario(&found.scenario).expect("a break names a shipped scenario");
-        let shown: breaks::Shown = found.show(&scenario)?;
-        if !shown.holds {
-            claims.push(format!("{id}: caught by {:?}, figures {:?}", shown.caught_by, shown.figures));
-        }
-    }
+    let shown = breaks::show_all(&runs::shipped())?;
+    let claims = shown
+        .iter()
+        .filter(|shown| !shown.holds)
+        .map(|shown| format!("{}: caught by {:?}, figures {:?}", shown.id, shown.caught_by, shown.figures))
+        .collect();
     let problems = matrix::build()?.problems();
     let looked = laws::checks().len();
     Ok(SelfTest {

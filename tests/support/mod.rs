@@ -36,12 +36,6 @@ impl Lab {
         self
     }
 
-    /// With one knob turned.
-    pub fn set(mut self, turn: &str) -> Self {
-        self.plan.above.push(Overlay::parse_turn(turn).unwrap());
-        self
-    }
-
     /// Plays it.
     pub fn run(&self) -> Ledger {
         play(&self.scenario, &self.plan).unwrap_or_else(|error| panic!("{error}"))

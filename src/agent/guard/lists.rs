@@ -88,7 +88,8 @@ pub fn allowed(command: &str, allowlist: &[String]) -> bool {
     }
     allowlist.iter().map(|entry| entry.trim()).filter(|entry| !entry.is_empty()).any(|entry| {
         entry == command
-            || (entry.contains(['*', '?', '[']) && glob(entry, false).is_some_and(|glob| glob.is_match(command)))
+            || (entry.contains(['*', '?', '['])
+                && glob(entry, false).is_some_and(|glob| glob.is_match(command)))
     })
 }
 

@@ -76,7 +76,9 @@ fn compile(entry: Entry, parts: &BTreeMap<String, String>) -> Result<Rule, Strin
                 .map_err(|error| format!("{}: {error}", entry.id))?;
             let check = match entry.check.as_deref() {
                 None => None,
-                Some(name) => Some(checks::named(name).ok_or_else(|| format!("{}: no check `{name}`", entry.id))?),
+                Some(name) => {
+                    Some(checks::named(name).ok_or_else(|| format!("{}: no check `{name}`", entry.id))?)
+                }
             };
             Search::Pattern { pattern, check }
         }

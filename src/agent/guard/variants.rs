@@ -29,7 +29,8 @@ pub struct Unfolded {
 }
 
 static WINDOWS_PATH: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r#"(?:^|[^A-Za-z0-9])[A-Za-z]:\\|(?:^|[\s"'=])\\\\[A-Za-z0-9]"#).expect("the pattern is written correctly")
+    Regex::new(r#"(?:^|[^A-Za-z0-9])[A-Za-z]:\\|(?:^|[\s"'=])\\\\[A-Za-z0-9]"#)
+        .expect("the pattern is written correctly")
 });
 
 struct Pile {
@@ -141,7 +142,8 @@ fn blank_grep_patterns(text: &str) -> String {
     for simple in commands(&scan) {
         for (name, args) in simple.programs() {
             let perl = |word: &str| {
-                word == "--perl-regexp" || (word.starts_with('-') && !word.starts_with("--") && word.contains('P'))
+                word == "--perl-regexp"
+                    || (word.starts_with('-') && !word.starts_with("--") && word.contains('P'))
             };
             let extended = match base_name(name) {
                 "egrep" => true,

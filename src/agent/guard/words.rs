@@ -108,7 +108,12 @@ pub fn starts(scan: &Scan) -> Vec<usize> {
 pub fn command_words(text: &str) -> Vec<String> {
     let scan = Scan::new(text);
     let simple = commands(&scan);
-    simple.into_iter().flat_map(|simple| simple.heads).map(|(_, name)| name).filter(|n| !n.is_empty()).collect()
+    simple
+        .into_iter()
+        .flat_map(|simple| simple.heads)
+        .map(|(_, name)| name)
+        .filter(|n| !n.is_empty())
+        .collect()
 }
 
 /// Walks the wrapper chain and notes every further head.
@@ -223,8 +228,8 @@ impl Reader<'_, '_> {
             return None;
         }
         if let Some(length) = self.redirection_length() {
-            let operator =
-                self.scan.text()[self.at..self.at + length].trim_start_matches(|ch: char| ch.is_ascii_digit());
+            let operator = self.scan.text()[self.at..self.at + length]
+                .trim_start_matches(|ch: char| ch.is_ascii_digit());
             let operator = operator.to_owned();
             self.at += length;
             self.skip_blanks();
@@ -359,7 +364,10 @@ mod tests {
 
     #[test]
     fn a_wrapper_hands_on_behind_its_options_and_positionals() {
-        assert_eq!(command_words("sudo -u ada timeout -k 5 10 env -i A=1 rm x"), ["sudo", "timeout", "env", "rm"]);
+        assert_eq!(
+            command_words("sudo -u ada timeout -k 5 10 env -i A=1 rm x"),
+            ["sudo", "timeout", "env", "rm"]
+        );
         assert_eq!(command_words("command -v rm"), ["command"]);
     }
 

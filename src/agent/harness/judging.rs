@@ -44,7 +44,8 @@ impl<M: Model> Run<'_, M> {
         let model = &mut self.harness.model;
         let mut reviewer = |question: &ReviewRequest<'_>| {
             let rows = [Row::user(format!("May this run? {}\nRule: {}", question.command, question.rule))];
-            let ask = Ask { lane: Lane::Approver, session: &name, turn: 0, tools: &[], system: "", rows: &rows };
+            let ask =
+                Ask { lane: Lane::Approver, session: &name, turn: 0, tools: &[], system: "", rows: &rows };
             model.reply(&ask).map(|reply| reply.text.unwrap_or_default()).map_err(|_| ReviewerFailed)
         };
         let mut human = |_: &Question<'_>| answer;

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use crate::agent::guard::lists::{allowed, denied, is_compound};
 use crate::agent::guard::{
-    Answer, Context, Guard, Homes, Question, Request, ReviewRequest, ReviewerFailed, Tally, Verdict, classify,
-    hardline, is_isolated, mode_of, normalize, reviewer, threshold_of, unattended_of, words,
+    Answer, Context, Guard, Homes, Question, Request, ReviewRequest, ReviewerFailed, Tally, Verdict,
+    classify, hardline, is_isolated, mode_of, normalize, reviewer, threshold_of, unattended_of, words,
 };
 use crate::lab::conform::{Fixtures, ReplayError};
 use crate::policy;
@@ -115,7 +115,11 @@ fn decide(given: &Value, command: &str) -> Value {
     let offered: Cell<Option<bool>> = Cell::new(None);
     let mut reviewer = |_: &ReviewRequest| {
         reviewed.set(reviewed.get() + 1);
-        given["smart_answer"].as_str().filter(|answer| *answer != "ERROR").map(str::to_owned).ok_or(ReviewerFailed)
+        given["smart_answer"]
+            .as_str()
+            .filter(|answer| *answer != "ERROR")
+            .map(str::to_owned)
+            .ok_or(ReviewerFailed)
     };
     let mut human = |question: &Question| {
         asked.set(asked.get() + 1);
