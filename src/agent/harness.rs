@@ -26,6 +26,7 @@ use std::collections::BTreeMap;
 use crate::agent::compress::estimate;
 use crate::agent::guard::Guard;
 use crate::agent::memory::{MemoryStore, Target};
+use crate::agent::review::IdleQueue;
 use crate::agent::transcript::Measure;
 use crate::cache::PrefixCache;
 use crate::ledger::{Header, Ledger, MemoryState, Name, Recorder, TimePassed, What};
@@ -106,6 +107,8 @@ pub struct Harness<M> {
     /// Order in which the tool server lists its tools.
     tool_order_seed: u64,
     killed_after: Option<usize>,
+    /// Reviews that wait for a local model server.
+    waiting_reviews: IdleQueue<learning::Waiting>,
     /// A skill changed since the last prompt was built.
     skills_changed: bool,
     guard: Guard,
@@ -117,6 +120,7 @@ impl<M: Model> Harness<M> {
         let mut recorder = Recorder::new(parts.header);
         recorder.set_now(parts.clock.now());
         let guard = Guard::new(&parts.policy.guard);
+        let waiting_reviews = IdleQueue::new(learning::max_age(&parts.policy.review));
         Self {
             policy: parts.policy,
             clock: parts.clock,
@@ -136,6 +140,7 @@ impl<M: Model> Harness<M> {
             tool_order_seed: 0,
             killed_after: None,
             skills_changed: false,
+            waiting_reviews,
             guard,
         }
     }
@@ -183,12 +188,26 @@ impl<M: Model> Harness<M> {
         }
     }
 
-    /// Lets time pass.
-    pub fn wait(&mut self, by: Millis) {
+    /// A session, while its agent object exists.
+    pub fn session(&self, name: &str) -> Option<&Session> {
+        self.sessions.get(name)
+    }
+
+    /// The same, to change what it offers before it speaks.
+    pub fn session_mut(&mut self, name: &str) -> Option<&mut Session> {
+        self.sessions.get_mut(name)
+    }
+
+    /// Lets time pass; a review that waited for a quiet moment may begin.
+    ///
+    /// # Errors
+    /// When the script has no answer for such a review.
+    pub fn wait(&mut self, by: Millis) -> Result<(), HarnessError> {
         self.clock.advance(by);
         self.recorder.set_now(self.clock.now());
         let world = self.world.clone();
         self.event(&world, What::TimePassed(TimePassed { by_ms: by }));
+        self.run_waiting_reviews()
     }
 
     /// Kills the process after so many more ledger events.

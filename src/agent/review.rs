@@ -1,6 +1,20 @@
-//! The background review: when it is due, what it may dispatch, what it is told.
+//! The background review: when it is due, what it may dispatch, what it is told, what it reports.
 //!
 //! Pure rules; the harness runs the review. Sources: Hermes agent/background_review.py.
+
+mod digest;
+mod gate;
+mod idle;
+mod report;
+mod settings;
+mod slot;
+
+pub use digest::digest;
+pub use gate::{Admission, Request, admit};
+pub use idle::{IDLE_AFTER, IdleQueue};
+pub use report::{Learned, Mode, Report, report};
+pub use settings::{defer, defer_max_age, enabled, input_budget};
+pub use slot::{CANCEL_WAIT, Slot};
 
 use crate::policy;
 
@@ -13,29 +27,54 @@ pub struct Scope {
     pub skills: bool,
 }
 
-/// The tools that a review may dispatch, sorted (Hermes agent/background_review.py:1080).
-pub fn allowed_tools(review: &policy::Review, memory: &policy::Memory, scope: Scope) -> Vec<String> {
-    let mut tools: Vec<String> = ["read_file", "search_files", "skill_manage", "skill_view", "skills_list"]
-        .map(str::to_owned)
-        .to_vec();
-    if scope.memory && (memory.memory_enabled || memory.user_enabled) {
-        tools.push("memory".to_owned());
+impl Scope {
+    /// Which of the three instructions is given; without any flag it is the one for skills.
+    pub fn word(self) -> &'static str {
+        match (self.memory, self.skills) {
+            (true, false) => "memory",
+            (true, true) => "combined",
+            (false, _) => "skills",
+        }
     }
-    tools
-        .extend(review.extra_tools.iter().map(|tool| tool.trim().to_owned()).filter(|tool| !tool.is_empty()));
+}
+
+/// The tools that every review may dispatch; Hermes agent/background_review.py:1080.
+const ALWAYS: [&str; 5] = ["read_file", "search_files", "skill_manage", "skill_view", "skills_list"];
+
+/// The tools that a user's configuration adds: texts that are not blank.
+pub fn extra_tools(review: &policy::Review) -> impl Iterator<Item = &str> {
+    review.extra_tools.iter().map(|tool| tool.trim()).filter(|tool| !tool.is_empty())
+}
+
+/// The tools that a review may dispatch, sorted.
+pub fn allowed_tools(review: &policy::Review, memory: &policy::Memory, scope: Scope) -> Vec<String> {
+    let memory_tool = (scope.memory && (memory.memory_enabled || memory.user_enabled)).then_some("memory");
+    let mut tools: Vec<String> =
+        ALWAYS.into_iter().chain(memory_tool).chain(extra_tools(review)).map(str::to_owned).collect();
     tools.sort();
     tools.dedup();
     tools
 }
 
+/// The result of a call that a run may not make: names the tool and what is allowed, so that it is not retried.
+pub fn denial(tool: &str, allowed: &[String]) -> String {
+    format!(
+        "`{tool}` may not be used here. Allowed: {}. Do not try it again; go on with an allowed tool or end.",
+        allowed.join(", ")
+    )
+}
+
+/// A focus that says something.
+pub fn focus(text: Option<&str>) -> Option<&str> {
+    text.map(str::trim).filter(|text| !text.is_empty())
+}
+
 /// The instruction that a review is given.
-pub fn instruction(scope: Scope, focus: Option<&str>) -> String {
-    let what = match (scope.memory, scope.skills) {
-        (true, false) => {
-            "facts about the user and the environment that later sessions need; keep them in memory"
-        }
-        (true, true) => "lessons for skills, and facts for memory; one lesson goes to one place",
-        (false, _) => "lessons that make the next task of this kind shorter; keep them in skills",
+pub fn instruction(scope: Scope, focus_text: Option<&str>) -> String {
+    let what = match scope.word() {
+        "memory" => "facts about the user and the environment that later sessions need; keep them in memory",
+        "combined" => "lessons for skills, and facts for memory; one lesson goes to one place",
+        _ => "lessons that make the next task of this kind shorter; keep them in skills",
     };
     let mut text = format!(
         "The conversation above is over. Look through it for {what}. Most conversations teach something, but \
@@ -45,7 +84,7 @@ pub fn instruction(scope: Scope, focus: Option<&str>) -> String {
          of this machine, errors that went away, and one-off tasks. Never delete a skill. You may use the skill tools \
          and the reading tools; every other tool is refused."
     );
-    if let Some(focus) = focus.map(str::trim).filter(|focus| !focus.is_empty()) {
+    if let Some(focus) = focus(focus_text) {
         text.push_str("\n\nThis comes first: ");
         text.push_str(focus);
     }

@@ -62,6 +62,11 @@ pub trait Host {
         "/".to_owned()
     }
 
+    /// False when the run has used up what it may send; asked before each iteration.
+    fn within_budget(&self) -> bool {
+        true
+    }
+
     /// Called before each request; may compact the transcript. False ends the turn as failed.
     fn before_request(&mut self, agent: &mut Agent) -> bool;
 
@@ -245,7 +250,7 @@ impl<H: Host> Turn<'_, H> {
                 break;
             }
             self.report.iterations += 1;
-            if !self.budget.consume() {
+            if !self.host.within_budget() || !self.budget.consume() {
                 exit = Some("budget_exhausted");
                 break;
             }

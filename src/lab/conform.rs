@@ -14,6 +14,7 @@ mod curator;
 mod guard;
 mod memory;
 mod prompt;
+mod review;
 mod search;
 mod sessions;
 mod skills;
@@ -92,6 +93,7 @@ pub const FAMILIES: &[(&str, Replay)] = &[
     ("memory", memory::replay),
     ("prompt", prompt::replay),
     ("provider-cache", cache::replay),
+    ("review", review::replay),
     ("search", search::replay),
     ("sessions", sessions::replay),
     ("skills", skills::replay),

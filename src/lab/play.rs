@@ -155,10 +155,7 @@ fn perform(harness: &mut Harness<ScriptedModel>, scenario: &Scenario, act: &Act)
         Act::Open(open) if open.resume => harness.resume(&open.name),
         Act::Open(open) => harness.begin(&open.name, open.parent.as_deref()),
         Act::Turn(turn) => (0..turn.times).try_for_each(|index| play_turn(harness, turn, index)),
-        Act::Wait(wait) => {
-            harness.wait(span(wait));
-            Ok(())
-        }
+        Act::Wait(wait) => harness.wait(span(wait)),
         Act::Remember(act) => {
             if act.fresh_home {
                 harness.clear_memory()?;
@@ -177,7 +174,7 @@ fn perform(harness: &mut Harness<ScriptedModel>, scenario: &Scenario, act: &Act)
         Act::Curator(curator) => {
             if let Some(day) = curator.day {
                 let target = scenario.start + day * clock::DAY;
-                harness.wait(target - harness.now());
+                harness.wait(target - harness.now())?;
             }
             harness.curate()?;
             curator.restore.iter().for_each(|skill| harness.restore_skill(skill));

@@ -420,6 +420,8 @@ bodies! {
         iterations_max: u64,
         /// `none`, `skill`, `memory` or `skill+memory`.
         learned: Name,
+        /// The lines that the user is shown.
+        shown: Vec<Name>,
     }
 
     /// A write to memory was tried.

@@ -6,6 +6,7 @@
 
 use serde_json::json;
 
+use crate::agent::review::denial;
 use crate::agent::threats::Scanner;
 use crate::agent::turn::{Agent, Host as _, ToolOutcome, results};
 use crate::ledger::{Name, ThreatFound, ToolRan, What};
@@ -57,13 +58,8 @@ impl<M: Model> Run<'_, M> {
             return ToolOutcome { interrupt: true, ..ToolOutcome::default() };
         }
         if let Some(by) = self.session.permits.refuses(&call.name) {
-            let allowed: Vec<&str> =
-                self.session.permits.allowed(&self.session.tools).map(String::as_str).collect();
-            let reason = format!(
-                "`{}` may not be used here; allowed: {}; do not try it again",
-                call.name,
-                allowed.join(", ")
-            );
+            let allowed: Vec<String> = self.session.permits.allowed(&self.session.tools).cloned().collect();
+            let reason = denial(&call.name, &allowed);
             self.refused(agent, call, by, &reason);
             return ToolOutcome {
                 text: json!({ "error": reason }).to_string(),

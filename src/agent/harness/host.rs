@@ -53,7 +53,7 @@ impl<M: Model> Run<'_, M> {
             chains: transcript.chains(),
             sizes: transcript.sizes(),
             marks: &marks,
-            model: &self.harness.policy.prompt.model,
+            model: &self.session.model,
             ..Observed::default()
         };
         let outcome = self.harness.cache.observe(self.harness.clock.now(), &observed);
@@ -72,10 +72,10 @@ impl<M: Model> Run<'_, M> {
     fn marks(&self, agent: &Agent) -> Vec<(usize, Ttl)> {
         let prompt = &self.harness.policy.prompt;
         let route = Route {
-            provider: prompt.provider.clone(),
+            provider: self.session.provider.clone(),
             base_url: prompt.base_url.clone(),
             api_mode: prompt.api_mode.clone(),
-            model: prompt.model.clone(),
+            model: self.session.model.clone(),
             ..Route::default()
         };
         let system = self.session.system.as_str();
@@ -130,6 +130,10 @@ impl<M: Model> Host for Run<'_, M> {
         "/workspace".to_owned()
     }
 
+    fn within_budget(&self) -> bool {
+        self.session.input_budget.is_none_or(|budget| self.session.input_used < budget)
+    }
+
     fn before_request(&mut self, agent: &mut Agent) -> bool {
         self.compact_before_request(agent)
     }
@@ -157,6 +161,7 @@ impl<M: Model> Host for Run<'_, M> {
         match self.harness.model.reply(&ask) {
             Ok(reply) => {
                 self.harness.reply_takes_time();
+                self.session.input_used += usage.prompt();
                 self.session.compressor.usage(usage.prompt());
                 self.answered(request, &reply, usage);
                 Ok(reply)

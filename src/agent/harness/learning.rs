@@ -4,12 +4,17 @@
 //! parent's cache serves it, and may dispatch only what writes knowledge. Nothing of it is stored, and the parent's
 //! history never changes.
 
-use crate::agent::review;
+use serde_json::Value;
+
+use crate::agent::memory::Target;
+use crate::agent::review::{self, Admission};
 use crate::agent::turn::{self, TurnReport};
 use crate::ledger::{Delivered, Lane, Name, NudgeDue, ReviewEnded, ReviewStarted, TurnEnded, What};
 use crate::model::Model;
 use crate::policy::ReviewTime;
 use crate::wire::Row;
+use crate::world::Millis;
+use crate::world::clock::SECOND;
 
 use super::host::Run;
 use super::session::Permits;
@@ -45,8 +50,13 @@ impl<M: Model> Harness<M> {
     fn whole_turn(&mut self, session: &mut Session, text: &str) -> Result<TurnReport, HarnessError> {
         session.memory.new_turn();
         session.attempts = 0;
+        // A live turn ends a review that is still under way.
+        session.slot.new_turn();
+        self.waiting_reviews.turn_begins();
         let memory_due = self.count_turn(session);
-        let report = self.run_loop(session, Row::user(text))?;
+        let report = self.run_loop(session, Row::user(text));
+        self.waiting_reviews.turn_ends(self.clock.now());
+        let report = report?;
         if self.is_killed() {
             return Err(HarnessError::Killed);
         }
@@ -91,7 +101,8 @@ impl<M: Model> Harness<M> {
     /// Counts a user turn towards the memory nudge; true when it is due.
     fn count_turn(&self, session: &mut Session) -> bool {
         let interval = self.policy.review.memory_interval;
-        if interval == 0 || session.origin != Origin::Foreground {
+        let usable = session.memory.enabled(Target::Memory) || session.memory.enabled(Target::User);
+        if interval == 0 || session.origin != Origin::Foreground || !session.has_tool("memory") || !usable {
             return false;
         }
         session.agent.counters.turns_since_memory += 1;
@@ -109,7 +120,9 @@ impl<M: Model> Harness<M> {
         memory_due: bool,
     ) -> Result<(), HarnessError> {
         let interval = self.policy.review.skill_interval;
-        let skills_due = interval > 0 && session.agent.counters.since_skill >= interval;
+        let skills_due = interval > 0
+            && session.has_tool("skill_manage")
+            && session.agent.counters.since_skill >= interval;
         if skills_due {
             session.agent.counters.since_skill = 0;
         }
@@ -120,33 +133,51 @@ impl<M: Model> Harness<M> {
         }
         let answered = report.answer.as_deref().is_some_and(|answer| !answer.is_empty());
         let wanted = (skills_due || memory_due) && answered && !report.interrupted;
-        if !wanted || session.origin != Origin::Foreground || !self.policy.review.enabled {
+        if !wanted || session.skip_review {
             return Ok(());
         }
-        self.review(session, review::Scope { memory: memory_due, skills: skills_due })
+        let policy = &self.policy.review;
+        let request = review::Request {
+            depth: session.depth,
+            local: policy.local_server,
+            ..review::Request::default()
+        };
+        let scope = review::Scope { memory: memory_due, skills: skills_due };
+        match review::admit(&request, policy.enabled, policy.defer) {
+            Admission::Start => self.review(session, scope),
+            Admission::Queue => {
+                let (now, name) = (self.clock.now(), session.name.clone());
+                self.waiting_reviews.enqueue(&name, Waiting { snapshot: session.clone(), scope }, now);
+                Ok(())
+            }
+            Admission::Drop => Ok(()),
+        }
+    }
+
+    /// Starts the reviews whose moment has come; the switch is read again.
+    pub(super) fn run_waiting_reviews(&mut self) -> Result<(), HarnessError> {
+        while let Some((_, mut waiting)) = self.waiting_reviews.pop(self.clock.now(), false) {
+            if self.policy.review.enabled {
+                self.review(&mut waiting.snapshot, waiting.scope)?;
+            }
+        }
+        Ok(())
     }
 
     /// Runs one background review.
     fn review(&mut self, parent: &mut Session, scope: review::Scope) -> Result<(), HarnessError> {
         self.reviews += 1;
-        let mut fork = parent.clone();
-        fork.lane = Lane::Review;
-        fork.instance = self.reviews;
-        fork.origin = Origin::Review;
-        fork.persisted = false;
-        fork.copied_from = Some(parent.conversation());
-        fork.planned = self.world.clone();
-        fork.writer = crate::agent::skills::Writer::new(crate::agent::skills::Origin::BackgroundReview);
-        fork.agent.counts_iterations = false;
-        fork.agent.pending_steer = None;
-        fork.agent.stored = fork.agent.transcript.rows().len();
-        fork.iterations_max = Some(self.policy.review.iterations_max);
-        let allowed = review::allowed_tools(&self.policy.review, &self.policy.memory, scope);
-        fork.permits = Permits::only(allowed.iter().cloned(), self.policy.review.whitelist);
-        if self.policy.review.short_tool_table {
-            fork.keep_tools(|tool| allowed.iter().any(|allowed| allowed == tool));
+        let number = self.reviews;
+        if !parent.slot.prepare(number) {
+            return Ok(());
+        }
+        let mut fork = self.fork(parent, scope, number)?;
+        if parent.slot.begin(number) != Some(true) {
+            parent.slot.finish(number);
+            return Ok(());
         }
         let name = parent.name.clone();
+        let allowed = review::allowed_tools(&self.policy.review, &self.policy.memory, scope);
         let started = ReviewStarted {
             allowed: allowed.iter().map(|tool| Name::from(tool.as_str())).collect(),
             advertised: fork.tools.iter().map(|tool| Name::from(tool.as_str())).collect(),
@@ -154,29 +185,76 @@ impl<M: Model> Harness<M> {
             delivered: parent.delivered,
         };
         self.event(&name, What::ReviewStarted(started));
-        let from = self.recorder.len();
-        let report = self.run_loop(&mut fork, Row::user(review::instruction(scope, None)))?;
-        let learned = self.learned_since(from);
+        let ran = self.run_loop(&mut fork, Row::user(review::instruction(scope, None)));
+        parent.slot.finish(number);
+        let ran = ran?;
+        let told = review::report(
+            fork.agent.transcript.rows(),
+            parent.agent.transcript.rows(),
+            self.policy.review.notify,
+        );
+        let learned = review::report(
+            fork.agent.transcript.rows(),
+            parent.agent.transcript.rows(),
+            crate::policy::Notify::Verbose,
+        );
         let ended = ReviewEnded {
-            iterations: report.iterations,
+            iterations: ran.iterations,
             iterations_max: crate::policy::Review::default().iterations_max,
-            learned: learned.into(),
+            learned: learned.learned.word().into(),
+            shown: told.lines.iter().map(|line| Name::from(line.as_str())).collect(),
         };
         self.event(&name, What::ReviewEnded(ended));
         Ok(())
     }
 
-    /// What kinds of knowledge were written since an event.
-    fn learned_since(&self, from: usize) -> &'static str {
-        let events = &self.recorder.ledger().events[from..];
-        let skill =
-            events.iter().any(|event| matches!(&event.what, What::SkillChanged(changed) if changed.ok));
-        let memory = events.iter().any(|event| matches!(&event.what, What::MemoryWrite(write) if write.ok));
-        match (skill, memory) {
-            (true, true) => "skill+memory",
-            (true, false) => "skill",
-            (false, true) => "memory",
-            (false, false) => "none",
+    /// The copy of an agent that reviews its conversation.
+    fn fork(&mut self, parent: &Session, scope: review::Scope, number: u64) -> Result<Session, HarnessError> {
+        let policy = &self.policy.review;
+        let allowed = review::allowed_tools(policy, &self.policy.memory, scope);
+        let mut fork = parent.clone();
+        fork.lane = Lane::Review;
+        fork.instance = number;
+        fork.origin = Origin::Review;
+        fork.persisted = false;
+        fork.copied_from = Some(parent.conversation());
+        fork.planned = self.world.clone();
+        fork.writer = crate::agent::skills::Writer::new(crate::agent::skills::Origin::BackgroundReview);
+        fork.agent.counts_iterations = false;
+        fork.agent.pending_steer = None;
+        fork.iterations_max = Some(policy.iterations_max);
+        let configured = policy.input_tokens_max.map_or(Value::Null, Value::from);
+        fork.input_budget = review::input_budget(&configured, &Value::from(self.policy.compress.window));
+        fork.input_used = 0;
+        fork.permits = Permits::only(allowed.iter().cloned(), policy.whitelist);
+        if policy.short_tool_table {
+            fork.keep_tools(|tool| allowed.iter().any(|allowed| allowed == tool));
         }
+        let other = |own: &str, configured: &str| {
+            if configured.is_empty() { own.to_owned() } else { configured.to_owned() }
+        };
+        let (model, provider) = (other(&fork.model, &policy.model), other(&fork.provider, &policy.provider));
+        if (&model, &provider) != (&fork.model, &fork.provider) {
+            // Another model has no cache of this conversation: it gets a prompt of its own, and less to read.
+            (fork.model, fork.provider, fork.copied_from) = (model, provider, None);
+            let measure = self.measure();
+            let rows = review::digest(fork.agent.transcript.rows());
+            fork.agent.transcript.replace(rows, measure);
+            Run { harness: self, session: &mut fork }.build_prompt("other_model")?;
+        }
+        fork.agent.stored = fork.agent.transcript.rows().len();
+        Ok(fork)
     }
+}
+
+/// A review that waits for a quiet moment.
+#[derive(Debug, Clone)]
+pub(super) struct Waiting {
+    snapshot: Session,
+    scope: review::Scope,
+}
+
+/// How long a review waits at most.
+pub(super) fn max_age(policy: &crate::policy::Review) -> Millis {
+    Millis::try_from(policy.defer_max_age).unwrap_or(Millis::MAX / SECOND).saturating_mul(SECOND)
 }

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::agent::curator;
-use crate::agent::skills::{Action, Done, Library, Lifecycle, Record, Refusal, Request, State, Usage};
+use crate::agent::skills::{
+    Action, Done, Library, Lifecycle, Operation, Record, Refusal, Request, State, Usage,
+};
 use crate::ledger::{CuratorRan, Lane, Name, SkillChanged, SkillViewed, What};
 use crate::model::Model;
 use crate::scenario::SkillSpec;
@@ -96,7 +98,7 @@ impl<M: Model> Run<'_, M> {
         match result {
             Ok(done) => {
                 self.hot_load();
-                ToolResult::done(json!({ "success": true, "staged": done == Done::Staged }).to_string())
+                ToolResult::done(skill_receipt(&operations, &done).to_string())
             }
             Err(refusal) if is_guard(&refusal) => {
                 ToolResult { refused_by: Some("provenance"), ..ToolResult::failed(refusal.to_string()) }
@@ -104,6 +106,33 @@ impl<M: Model> Run<'_, M> {
             Err(refusal) => ToolResult::failed(refusal.to_string()),
         }
     }
+}
+
+/// What the tool for skills answers: the verb of what was done, or every operation of a batch.
+fn skill_receipt(operations: &[Operation], done: &Done) -> Value {
+    if *done == Done::Staged {
+        return json!({ "success": true, "staged": true });
+    }
+    let past = |operation: &Operation| match operation.action.as_ref().map_or("", Action::word) {
+        "create" => "created",
+        "patch" => "patched",
+        "delete" => "archived",
+        "write_file" => "written",
+        "remove_file" => "removed",
+        _ => "updated",
+    };
+    if let [operation] = operations {
+        let message = format!("Skill '{}' {}.", operation.name, past(operation));
+        return json!({ "success": true, "staged": false, "message": message });
+    }
+    let rows: Vec<Value> = operations
+        .iter()
+        .map(|operation| {
+            let action = operation.action.as_ref().map_or("", Action::word);
+            json!({ "name": operation.name, "action": action, "success": true })
+        })
+        .collect();
+    json!({ "success": true, "staged": false, "operations_applied": rows.len(), "results": rows })
 }
 
 /// A refusal because of who asks, not because of what is asked.

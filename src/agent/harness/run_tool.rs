@@ -188,12 +188,24 @@ impl<M: Model> Run<'_, M> {
         self.event(What::MemoryWrite(write));
         if ok {
             self.effect("memory", &text("target"));
-            let receipt = json!({ "success": true, "done": true });
+            let done = match (batch, arguments["action"].as_str()) {
+                (true, _) => "applied",
+                (false, Some("remove")) => "removed",
+                (false, Some("replace")) => "replaced",
+                (false, Some("patch")) => "updated",
+                (false, _) => "added",
+            };
+            let receipt = json!({ "success": true, "done": true, "message": format!("Entry {done}.") });
             return ToolResult::done(receipt.to_string());
         }
         match answer {
             ToolAnswer::Refused(refusal) => ToolResult::failed(refusal.to_string()),
-            _ => ToolResult::done(json!({ "success": true, "staged": true }).to_string()),
+            _ => {
+                let message = "The change is proposed to the user; nothing was written.";
+                let receipt =
+                    json!({ "success": true, "staged": true, "proposal_staged": true, "message": message });
+                ToolResult::done(receipt.to_string())
+            }
         }
     }
 

@@ -130,6 +130,18 @@ pub struct Session {
     pub started_at: crate::world::Millis,
     /// Turns whose answer reached the user.
     pub delivered: u64,
+    /// Model that answers it.
+    pub model: String,
+    /// Provider of that model.
+    pub provider: String,
+    /// Prompt tokens that its requests may add up to, if there is a limit.
+    pub input_budget: Option<u64>,
+    /// Prompt tokens of its requests so far.
+    pub input_used: u64,
+    /// True when no review follows its turns.
+    pub skip_review: bool,
+    /// Its place for one review at a time.
+    pub slot: crate::agent::review::Slot,
     /// Limit of iterations of its own, if it has one.
     pub iterations_max: Option<u64>,
     /// Text that the user gives while a tool of this turn runs.
@@ -178,15 +190,27 @@ impl Session {
             copied_from: None,
             started_at: now,
             delivered: 0,
+            model: policy.prompt.model.clone(),
+            provider: policy.prompt.provider.clone(),
+            input_budget: None,
+            input_used: 0,
+            skip_review: false,
+            slot: crate::agent::review::Slot::new(),
             iterations_max: None,
             steer: None,
             attempts: 0,
         }
     }
 
+    /// True when the tool is in the table.
+    pub fn has_tool(&self, name: &str) -> bool {
+        self.tools.iter().any(|tool| tool == name)
+    }
+
     /// Leaves only these tools in the table.
     pub fn keep_tools(&mut self, keep: impl Fn(&str) -> bool) {
         self.tools.retain(|tool| keep(tool));
+        self.agent.counts_iterations &= self.has_tool("skill_manage");
         self.table = tools::table(&self.tools);
     }
 

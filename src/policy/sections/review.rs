@@ -24,6 +24,28 @@ choice! {
     }
 }
 
+choice! {
+    /// How much the user is told of what a review learned.
+    Notify {
+        /// One line per change.
+        On = "on",
+        /// Nothing.
+        Off = "off",
+        /// Every change with a preview.
+        Verbose = "verbose",
+    }
+}
+
+choice! {
+    /// Whether a review waits until a model server that the program manages itself is idle.
+    Defer {
+        /// It does.
+        Auto = "auto",
+        /// It starts at once.
+        Never = "never",
+    }
+}
+
 knobs! {
     /// Background review: when it is due, what it may do, how much it may spend.
     Review, "review" {
@@ -41,6 +63,20 @@ knobs! {
         whitelist: WhitelistScope = WhitelistScope::Run, "choice", "Hermes agent/background_review.py:1080", "L3";
         /// Whether a review is sent a tool table with only the tools that it may use.
         short_tool_table: bool = false, "switch", "hermes-lab", "L1";
+        /// Model of the review; empty for the session's own. Another model is given a digest, not the whole conversation.
+        model: String = String::new(), "name", "Hermes agent/background_review.py:245", "L1";
+        /// Provider of that model; empty for the session's own.
+        provider: String = String::new(), "name", "Hermes agent/background_review.py:245", "L1";
+        /// Input tokens of one review; none derives them from the window (three quarters, 600,000 at most), 0 is without limit.
+        input_tokens_max: Option<u64> = None, [0, 1_000_000_000_000_i64], "tokens", "Hermes agent/background_review.py:180", "L3";
+        /// How much the user is told of what a review learned.
+        notify: Notify = Notify::On, "choice", "Hermes agent/background_review.py:616", "L3";
+        /// Whether the model server is a local one that the program manages itself.
+        local_server: bool = false, "switch", "Hermes run_agent.py:766", "L3";
+        /// Whether a review waits until such a server is idle.
+        defer: Defer = Defer::Auto, "choice", "Hermes agent/review_idle_queue.py", "L3";
+        /// Seconds after which a waiting review starts whatever the load.
+        defer_max_age: u64 = 1800, [1, 1_000_000_000], "seconds", "Hermes agent/review_idle_queue.py", "L3";
         /// Tools that a review may dispatch beside its own.
         extra_tools: Vec<String> = Vec::new(), "names", "Hermes agent/background_review.py:1080", "L3";
     }
