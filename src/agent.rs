@@ -7,6 +7,7 @@ pub mod breakpoints;
 pub mod compress;
 pub mod cron;
 pub mod curator;
+pub mod delegate;
 pub mod guard;
 pub mod harness;
 pub mod memory;

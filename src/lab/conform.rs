@@ -11,6 +11,7 @@ mod cache;
 mod compare;
 mod compress;
 mod curator;
+mod delegate;
 mod guard;
 mod memory;
 mod prompt;
@@ -88,6 +89,7 @@ pub const FAMILIES: &[(&str, Replay)] = &[
     ("breakpoints", breakpoints::replay),
     ("compress", compress::replay),
     ("curator", curator::replay),
+    ("delegate", delegate::replay),
     ("guard", guard::replay),
     ("loop", turn::replay),
     ("memory", memory::replay),

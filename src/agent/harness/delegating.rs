@@ -1,46 +1,79 @@
-//! Children: a task handed to an agent of its own, of which only the summary comes back.
+//! Children: a task handed to an agent of its own, of which only an entry with a summary comes back.
+//!
+//! A call by the root is answered at once; its children run after the turn, and their results arrive as a message of
+//! their own. A child that delegates waits.
 
 use serde_json::{Value, json};
 
+use crate::agent::delegate::{
+    self, Asked, Call, Catalogue, Ended, Entry, Refusal, Role, SchemaOutcome, Task, Toolset,
+};
+use crate::agent::tools::SPECS;
 use crate::agent::turn::Agent;
 use crate::ledger::{Delegation, Lane, Name, SessionStarted, What};
 use crate::model::Model;
 use crate::store::NewSession;
 use crate::wire::Row;
+use crate::world::Files as _;
+use crate::world::clock::SECOND;
 
 use super::dispatch::ToolResult;
 use super::host::Run;
 use super::session::Permits;
 use super::{Harness, HarnessError, Origin, Session};
 
-/// Tools that no child gets; Hermes tools/delegate_tool_toolsets.py:14.
-const BLOCKED: [&str; 5] = ["delegate_task", "clarify", "memory", "send_message", "cronjob_manage"];
+/// Tasks that were admitted and have not run.
+#[derive(Debug, Clone)]
+pub struct Pending {
+    tasks: Vec<Task>,
+    granted: Vec<String>,
+}
+
+/// The agent that asks for children.
+struct Parent {
+    name: Name,
+    depth: u64,
+    tools: Vec<String>,
+    /// Size of its last prompt; 0 when unknown.
+    used: u64,
+}
+
+impl Parent {
+    fn of(session: &Session, agent: &Agent) -> Self {
+        let (name, depth, tools) = (session.name.clone(), session.depth, session.tools.clone());
+        Self { name, depth, tools, used: agent.transcript.size() }
+    }
+}
 
 impl<M: Model> Run<'_, M> {
-    pub(super) fn delegate_task(&mut self, _: &mut Agent, arguments: &Value) -> ToolResult {
-        let goals: Vec<String> =
-            match arguments.get("tasks").and_then(Value::as_array).filter(|list| !list.is_empty()) {
-                Some(tasks) => tasks
-                    .iter()
-                    .map(|task| task.get("goal").and_then(Value::as_str).unwrap_or_default().to_owned())
-                    .collect(),
-                None => vec![arguments.get("goal").and_then(Value::as_str).unwrap_or_default().to_owned()],
-            };
-        let (name, depth, tools) =
-            (self.session.name.clone(), self.session.depth, self.session.tools.clone());
-        match self.harness.spawn(&name, depth, &goals, &tools) {
-            Ok(Ok(summaries)) => {
-                let results: Vec<Value> = summaries
-                    .into_iter()
-                    .enumerate()
-                    .map(|(index, summary)| json!({ "task_index": index, "status": "completed", "summary": summary }))
-                    .collect();
-                ToolResult::done(json!({ "results": results }).to_string())
+    pub(super) fn delegate_task(&mut self, agent: &mut Agent, arguments: &Value) -> ToolResult {
+        let parent = Parent::of(self.session, agent);
+        let tasks = match self.harness.admit(&parent, arguments) {
+            Ok(tasks) if tasks.is_empty() => {
+                let waiting: usize = self.session.pending.iter().map(|pending| pending.tasks.len()).sum();
+                return ToolResult::done(json!({ "children": [], "waiting": waiting }).to_string());
             }
-            Ok(Err(refusal)) => ToolResult::failed(refusal),
+            Ok(tasks) => tasks,
+            Err(refusal) => return ToolResult::failed(refusal.to_string()),
+        };
+        let granted = self.harness.granted(&parent);
+        let room = (self.session.pending.len() as u64) < self.harness.policy.delegate.max_concurrent_children;
+        let can_receive = matches!(self.session.origin, Origin::Foreground);
+        if delegate::runs_in_background(parent.depth) && can_receive && room {
+            let goals: Vec<&str> = tasks.iter().map(|task| task.goal.as_str()).collect();
+            let receipt = json!({ "status": "dispatched", "goals": goals });
+            self.session.pending.push(Pending { tasks, granted });
+            return ToolResult::done(receipt.to_string());
+        }
+        match self.harness.run_children(&parent, &tasks, &granted) {
+            Ok(entries) => ToolResult::done(results(&entries).to_string()),
             Err(error) => ToolResult::failed(error.to_string()),
         }
     }
+}
+
+fn results(entries: &[Entry]) -> Value {
+    json!({ "results": entries.iter().map(|entry| &entry.0).collect::<Vec<_>>() })
 }
 
 impl<M: Model> Harness<M> {
@@ -49,105 +82,187 @@ impl<M: Model> Harness<M> {
     /// # Errors
     /// When the script has no answer for the child.
     pub fn delegate_outside(&mut self, depth: u64, goal: &str, tools: &[String]) -> Result<(), HarnessError> {
-        let parent = self.open.clone().unwrap_or_else(|| self.world.clone());
-        self.spawn(&parent, depth, &[goal.to_owned()], tools).map(|_| ())
+        let name = self.open.clone().unwrap_or_else(|| self.world.clone());
+        let parent = Parent { name, depth, tools: tools.to_vec(), used: 0 };
+        if let Ok(tasks) = self.admit(&parent, &json!({ "goal": goal })) {
+            let granted = self.granted(&parent);
+            self.run_children(&parent, &tasks, &granted)?;
+        }
+        Ok(())
     }
 
-    /// Spawns children, runs them one after another, and answers their summaries in task order.
-    fn spawn(
-        &mut self,
-        parent: &Name,
-        depth: u64,
-        goals: &[String],
-        asked: &[String],
-    ) -> Result<Result<Vec<String>, String>, HarnessError> {
+    /// Runs what a turn left to its children; every unit of results opens a turn of its own.
+    pub(super) fn deliver_children(&mut self, session: &mut Session) -> Result<(), HarnessError> {
         let policy = &self.policy.delegate;
+        let independent = policy.independent_completions;
+        while !session.pending.is_empty() {
+            let pending = session.pending.remove(0);
+            let parent = Parent::of(session, &session.agent);
+            let entries = self.run_children(&parent, &pending.tasks, &pending.granted)?;
+            let groups: Vec<Value> = pending.tasks.iter().map(|task| task.group.clone()).collect();
+            for unit in delegate::completion_units(&groups, independent) {
+                let entries: Vec<Entry> = unit.iter().map(|place| entries[*place].clone()).collect();
+                let row = Row::user(format!("[Delegated work has ended]\n{}", results(&entries)));
+                self.whole_turn(session, row.with("display_kind", "delegation"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The admitted tasks of a call. A refusal is recorded.
+    fn admit(&mut self, parent: &Parent, arguments: &Value) -> Result<Vec<Task>, Refusal> {
+        let call =
+            Call { arguments, has_parent: true, depth: parent.depth, paused: false, oneshot_children: None };
+        let admitted = delegate::admit(&call, &self.policy.delegate);
+        if let Err(refusal) = &admitted {
+            let asked = arguments["tasks"].as_array().map_or(1, |tasks| tasks.len() as u64);
+            let refused =
+                Delegation { refusal: refusal.to_string().as_str().into(), ..self.delegation(parent, asked) };
+            self.event(&parent.name, What::Delegation(refused));
+        }
+        admitted
+    }
+
+    fn delegation(&self, parent: &Parent, children: u64) -> Delegation {
         let defaults = crate::policy::Delegate::default();
-        let refusal = if depth >= policy.max_spawn_depth {
-            Some("depth_limit")
-        } else if goals.iter().any(|goal| goal.trim().is_empty()) {
-            Some("goal_missing")
-        } else if goals.len() as u64 > policy.max_concurrent_children {
-            Some("too_many_tasks")
-        } else {
-            None
-        };
-        let may_delegate = policy.orchestrator_enabled && depth + 1 < policy.max_spawn_depth;
-        let open = !policy.block_tools;
-        let granted: Vec<String> = asked
-            .iter()
-            .filter(|tool| {
-                open || !BLOCKED.contains(&tool.as_str()) || (may_delegate && *tool == "delegate_task")
-            })
-            .cloned()
-            .collect();
-        let mut event = Delegation {
-            depth,
+        Delegation {
+            depth: parent.depth,
             depth_max: defaults.max_spawn_depth,
-            children: goals.len() as u64,
+            children,
             children_max: defaults.max_concurrent_children,
-            accepted: refusal.is_none(),
-            refusal: refusal.unwrap_or_default().into(),
-            asked: asked.iter().map(|tool| tool.as_str().into()).collect(),
+            accepted: false,
+            refusal: self.world.clone(),
+            asked: parent.tools.iter().map(|tool| tool.as_str().into()).collect(),
             granted: Vec::new(),
             returned_chars: 0,
+        }
+    }
+
+    /// The parent's tools that a child gets. A set that the parent has in part is not widened.
+    fn granted(&self, parent: &Parent) -> Vec<String> {
+        let policy = &self.policy.delegate;
+        if !policy.block_tools {
+            return parent.tools.clone();
+        }
+        let mut catalogue = Catalogue::default();
+        for spec in &SPECS {
+            let set: &mut Toolset = catalogue.0.entry(spec.toolset.to_owned()).or_default();
+            set.tools.push(spec.name.to_owned());
+        }
+        let home = |tool: &String| SPECS.iter().find(|spec| spec.name == *tool);
+        let loaded = parent.tools.iter().filter_map(home).map(|spec| spec.toolset.to_owned()).collect();
+        let asked = Asked { loaded, inherit_external: policy.inherit_mcp_toolsets, ..Asked::default() };
+        let child = delegate::child_tools(&asked, Role::at(parent.depth + 1, policy), &catalogue);
+        parent.tools.iter().filter(|tool| child.tools.contains(*tool)).cloned().collect()
+    }
+
+    /// Runs children one after another; their entries come in the order of the tasks.
+    fn run_children(
+        &mut self,
+        parent: &Parent,
+        tasks: &[Task],
+        granted: &[String],
+    ) -> Result<Vec<Entry>, HarnessError> {
+        let mut entries = Vec::new();
+        for (index, task) in tasks.iter().enumerate() {
+            entries.push(self.child(parent, index, task, granted)?);
+        }
+        self.fit(parent, &mut entries)?;
+        let event = Delegation {
+            accepted: true,
+            granted: granted.iter().map(|tool| tool.as_str().into()).collect(),
+            returned_chars: entries.iter().map(|entry| entry.summary().chars().count() as u64).sum(),
+            ..self.delegation(parent, tasks.len() as u64)
         };
-        if let Some(refusal) = refusal {
-            self.event(parent, What::Delegation(event));
-            return Ok(Err(refusal.to_owned()));
+        self.event(&parent.name, What::Delegation(event));
+        Ok(entries)
+    }
+
+    /// Cuts the summaries to what the parent can take in; the full texts go to files.
+    fn fit(&mut self, parent: &Parent, entries: &mut [Entry]) -> Result<(), HarnessError> {
+        let said = entries.iter().filter(|entry| !entry.summary().is_empty()).count() as u64;
+        let window = Value::from(self.policy.compress.window);
+        let dynamic = delegate::budget(&window, parent.used, 0, said);
+        let Some(cap) = delegate::cap(dynamic, self.policy.delegate.max_summary_chars) else {
+            return Ok(());
+        };
+        for (index, entry) in entries.iter_mut().enumerate() {
+            let full = entry.summary().to_owned();
+            if let Some(cut) = delegate::trim(&full, cap) {
+                let path = format!("delegation/{}-{}-{index}.txt", parent.name, self.children);
+                self.workspace.write(&path, full.as_bytes())?;
+                entry.cut_summary(cut.render(full.chars().count(), Some(&path)), Some(&path));
+            }
         }
-        event.granted = granted.iter().map(|tool| tool.as_str().into()).collect();
-        let mut summaries = Vec::new();
-        for goal in goals {
-            summaries.push(self.child(parent, depth + 1, goal, &granted)?);
-        }
-        event.returned_chars = summaries.iter().map(|summary| summary.chars().count() as u64).sum();
-        self.event(parent, What::Delegation(event));
-        Ok(Ok(summaries))
+        Ok(())
     }
 
     fn child(
         &mut self,
-        parent: &Name,
-        depth: u64,
-        goal: &str,
+        parent: &Parent,
+        index: usize,
+        task: &Task,
         tools: &[String],
-    ) -> Result<String, HarnessError> {
+    ) -> Result<Entry, HarnessError> {
         self.children += 1;
-        let name: Name = format!("{parent}-child-{}", self.children).into();
+        let name: Name = format!("{}-child-{}", parent.name, self.children).into();
         let now = self.clock.now();
         let mut new = NewSession::of(&name, "subagent");
-        let mark = json!({ "_delegate_from": &**parent });
+        let mark = json!({ "_delegate_from": &*parent.name });
         new.model_config = mark.as_object();
-        let known_parent = self.store.session(parent)?.is_some();
-        self.store
-            .create_session(&if known_parent { new.clone().child_of(parent) } else { new.clone() }, now)?;
+        let known_parent = self.store.session(&parent.name)?.is_some();
+        self.store.create_session(
+            &if known_parent { new.clone().child_of(&parent.name) } else { new.clone() },
+            now,
+        )?;
+        let depth = parent.depth + 1;
         let started =
-            SessionStarted { why: "delegate".into(), parent: parent.clone(), depth, persisted: true };
+            SessionStarted { why: "delegate".into(), parent: parent.name.clone(), depth, persisted: true };
         self.event(&name, What::SessionStarted(started));
         // Memory and project files are off for children.
         let memory = crate::agent::memory::MemoryStore::new(&self.policy.memory, &self.policy.threats);
         let mut child = Session::new(name.clone(), Lane::Child, &self.policy, memory, now);
         child.depth = depth;
         child.origin = Origin::Child;
+        child.skip_review = true;
         child.agent.counts_iterations = false;
         child.iterations_max = Some(self.policy.delegate.max_iterations);
         child.keep_tools(|tool| tools.iter().any(|granted| granted == tool));
-        let denied = crate::agent::tools::SPECS.iter().map(|spec| spec.name.to_owned());
+        let denied = SPECS.iter().map(|spec| spec.name.to_owned());
         child.permits = Permits::without(denied.filter(|tool| !tools.contains(tool)));
         Run { harness: self, session: &mut child }.build_prompt("first")?;
-        let report = self.run_loop(&mut child, Row::user(goal))?;
+        let mut report = self.run_loop(&mut child, Row::user(task.goal.as_str()))?;
+        let mut outcome = None;
+        if let Some(schema) = &task.schema {
+            let answer = report.answer.clone().unwrap_or_default();
+            let mut checked = delegate::check(&answer, schema);
+            let retry = !checked.valid && !answer.is_empty() && !report.interrupted;
+            if retry {
+                let wrong: Vec<String> =
+                    checked.errors.iter().map(|(place, why)| format!("{place}: {why}")).collect();
+                let ask = format!("The answer does not fit its schema:\n{}\nAnswer again.", wrong.join("\n"));
+                report = self.run_loop(&mut child, Row::user(ask))?;
+                checked = delegate::check(report.answer.as_deref().unwrap_or_default(), schema);
+            }
+            outcome = Some(SchemaOutcome {
+                valid: checked.valid,
+                errors: checked.errors.iter().map(|(place, why)| format!("{place}: {why}")).collect(),
+                retries: u64::from(retry),
+            });
+        }
         self.store.end_session(&name, "agent_close", self.clock.now())?;
-        let summary = report.answer.unwrap_or_default();
-        Ok(crop(&summary, self.policy.delegate.max_summary_chars))
+        let ended = Ended {
+            text: report.answer.unwrap_or_default(),
+            completed: report.completed,
+            failed: report.failed,
+            interrupted: report.interrupted,
+            api_calls: report.requests,
+            rows: child.agent.transcript.rows().to_vec(),
+            model: child.model.clone(),
+            tokens: (child.input_used, child.output_used),
+            seconds: (self.clock.now() - now) as f64 / SECOND as f64,
+            ..Ended::default()
+        };
+        Ok(delegate::entry(index, &ended, outcome.as_ref()))
     }
-}
-
-/// A summary cut to its budget; 0 is without limit.
-fn crop(summary: &str, chars_max: u64) -> String {
-    let max = usize::try_from(chars_max).unwrap_or(usize::MAX);
-    if max == 0 || summary.chars().count() <= max {
-        return summary.to_owned();
-    }
-    summary.chars().take(max).chain("\n[cut]".chars()).collect()
 }

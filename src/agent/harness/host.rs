@@ -1,6 +1,7 @@
 //! The turn loop's surroundings: what a request looks like, who answers it, where rows go.
 
 use crate::agent::breakpoints::{self, Route};
+use crate::agent::delegate;
 use crate::agent::transcript::Measure;
 use crate::agent::turn::{Agent, Host, StoreFault, ToolOutcome};
 use crate::cache::{Observed, Ttl};
@@ -80,7 +81,17 @@ impl<M: Model> Run<'_, M> {
         };
         let system = self.session.system.as_str();
         let stable = self.session.static_prefix.as_deref();
-        breakpoints::positions(&agent.transcript, system, stable, &route, &self.harness.policy.breakpoints)
+        let mut marks = breakpoints::positions(
+            &agent.transcript,
+            system,
+            stable,
+            &route,
+            &self.harness.policy.breakpoints,
+        );
+        if self.session.depth > 0 {
+            marks.iter_mut().for_each(|(_, ttl)| *ttl = delegate::child_ttl(*ttl));
+        }
+        marks
     }
 
     fn answered(&mut self, request: u64, reply: &Reply, mut usage: Usage) {
@@ -88,6 +99,7 @@ impl<M: Model> Run<'_, M> {
             let words = reply.text.as_deref().map_or(0, self.harness.measure());
             words + reply.calls.iter().map(|call| self.harness.measure()(&call.arguments)).sum::<u64>()
         });
+        self.session.output_used += usage.output;
         let response = Response {
             request,
             text: reply.text.as_deref().unwrap_or_default().into(),

@@ -42,19 +42,27 @@ impl<M: Model> Harness<M> {
         let (key, mut session) =
             self.sessions.remove_entry(name).ok_or_else(|| HarnessError::UnknownSession(name.to_owned()))?;
         session.steer = steer.map(str::to_owned);
-        let result = self.whole_turn(&mut session, text);
+        let result = self.whole_turn(&mut session, Row::user(text)).and_then(|report| {
+            self.deliver_children(&mut session)?;
+            Ok(report)
+        });
         self.sessions.insert(key, session);
         result
     }
 
-    fn whole_turn(&mut self, session: &mut Session, text: &str) -> Result<TurnReport, HarnessError> {
+    /// One turn, from the message to what is learned of it.
+    pub(super) fn whole_turn(
+        &mut self,
+        session: &mut Session,
+        message: Row,
+    ) -> Result<TurnReport, HarnessError> {
         session.memory.new_turn();
         session.attempts = 0;
         // A live turn ends a review that is still under way.
         session.slot.new_turn();
         self.waiting_reviews.turn_begins();
         let memory_due = self.count_turn(session);
-        let report = self.run_loop(session, Row::user(text));
+        let report = self.run_loop(session, message);
         self.waiting_reviews.turn_ends(self.clock.now());
         let report = report?;
         if self.is_killed() {
@@ -222,6 +230,7 @@ impl<M: Model> Harness<M> {
         fork.writer = crate::agent::skills::Writer::new(crate::agent::skills::Origin::BackgroundReview);
         fork.agent.counts_iterations = false;
         fork.agent.pending_steer = None;
+        fork.pending.clear();
         fork.iterations_max = Some(policy.iterations_max);
         let configured = policy.input_tokens_max.map_or(Value::Null, Value::from);
         fork.input_budget = review::input_budget(&configured, &Value::from(self.policy.compress.window));

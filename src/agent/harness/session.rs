@@ -138,6 +138,10 @@ pub struct Session {
     pub input_budget: Option<u64>,
     /// Prompt tokens of its requests so far.
     pub input_used: u64,
+    /// Tokens of its replies so far.
+    pub output_used: u64,
+    /// Children that run when the turn is over.
+    pub pending: Vec<super::delegating::Pending>,
     /// True when no review follows its turns.
     pub skip_review: bool,
     /// Its place for one review at a time.
@@ -194,6 +198,8 @@ impl Session {
             provider: policy.prompt.provider.clone(),
             input_budget: None,
             input_used: 0,
+            output_used: 0,
+            pending: Vec::new(),
             skip_review: false,
             slot: crate::agent::review::Slot::new(),
             iterations_max: None,

@@ -256,19 +256,19 @@ fn idle_queue(given: &Value) -> Value {
 }
 
 /// What one request looked like.
-struct Seen {
-    lane: Lane,
-    tools: Vec<String>,
-    system: String,
+pub(super) struct Seen {
+    pub(super) lane: Lane,
+    pub(super) tools: Vec<String>,
+    pub(super) system: String,
     rows: Vec<Row>,
 }
 
 /// A model that gives prepared replies and remembers what it was asked.
 #[derive(Default)]
-struct Prepared {
+pub(super) struct Prepared {
     main: VecDeque<Reply>,
     review: VecDeque<Reply>,
-    seen: Vec<Seen>,
+    pub(super) seen: Vec<Seen>,
 }
 
 impl Model for Prepared {
@@ -306,7 +306,8 @@ fn reply(tools: &[String], ids: &mut u64) -> Reply {
     Reply::call(calls.collect())
 }
 
-fn harness(policy: Policy) -> Option<Harness<Prepared>> {
+/// A fresh runtime with such a model.
+pub(super) fn harness_with(policy: Policy) -> Option<Harness<Prepared>> {
     let parts = Parts {
         clock: Clock::at(NOW),
         streams: Streams::new(1),
@@ -317,7 +318,11 @@ fn harness(policy: Policy) -> Option<Harness<Prepared>> {
         header: Header::default(),
         policy,
     };
-    let mut harness = Harness::new(parts, Prepared::default());
+    Some(Harness::new(parts, Prepared::default()))
+}
+
+fn harness(policy: Policy) -> Option<Harness<Prepared>> {
+    let mut harness = harness_with(policy)?;
     harness.begin("s", None).ok()?;
     Some(harness)
 }

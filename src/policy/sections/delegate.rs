@@ -13,6 +13,12 @@ knobs! {
         max_concurrent_children: u64 = 10, [1, 1_000_000], "children", "Hermes tools/delegate_tool_config.py:17", "L5";
         /// Iterations of one child.
         max_iterations: u64 = 250, [1, 1_000_000], "iterations", "Hermes tools/delegate_tool_config.py:17", "L5";
+        /// Children that a run which cannot wait for later results may have in all; 0 is without limit.
+        oneshot_max_children: u64 = 2, [0, 1_000_000], "children", "Hermes tools/delegate_tool_config.py:17", "L5";
+        /// Whether results come back one message per group of tasks, not one for the whole call.
+        independent_completions: bool = false, "switch", "Hermes tools/delegate_tool_config.py:17", "L2";
+        /// Whether a child that asks for a narrower list keeps its parent's external toolsets.
+        inherit_mcp_toolsets: bool = true, "switch", "Hermes tools/delegate_tool_toolsets.py:77", "L5";
         /// Tools that spawn, remember, send, ask or schedule are kept from children.
         block_tools: bool = true, "switch", "Hermes tools/delegate_tool_toolsets.py:14", "L5";
         /// Longest summary that comes back; 0 for no limit.
