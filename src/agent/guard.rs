@@ -53,12 +53,12 @@ impl Classification {
 
 /// Says what a command is, by text alone (Hermes tools/approval_detection.py).
 pub fn classify(command: &str, homes: &Homes, knobs: &policy::Guard) -> Classification {
-    let refused = || Classification { hardline: Some("limit".to_owned()), rule: Some("parser/limit".to_owned()) };
+    let refused =
+        || Classification { hardline: Some("limit".to_owned()), rule: Some("parser/limit".to_owned()) };
     if limits::exceeded(command, knobs) {
         return refused();
     }
-    let budget = usize::try_from(knobs.derived_chars_max).unwrap_or(usize::MAX);
-    let mut unfolded = variants::unfold(command, homes, budget);
+    let mut unfolded = variants::unfold(command, homes, variants::Budget::of(knobs));
     if unfolded.over_budget {
         return refused();
     }
@@ -85,7 +85,8 @@ fn note_spliced(command: &str, inspection: &mut Inspection) {
 /// `rm -f` of exactly one of the agent's own check scripts in the temporary directory.
 fn is_own_cleanup(command: &str) -> bool {
     let mut words = command.split_whitespace();
-    let (Some("rm"), Some("-f"), Some(path), None) = (words.next(), words.next(), words.next(), words.next()) else {
+    let (Some("rm"), Some("-f"), Some(path), None) = (words.next(), words.next(), words.next(), words.next())
+    else {
         return false;
     };
     path.strip_prefix("/tmp/").is_some_and(|name| {

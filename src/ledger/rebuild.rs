@@ -56,7 +56,8 @@ impl Rebuild {
     pub fn apply(&mut self, event: &Event) -> Option<Rebuilt> {
         let What::Request(request) = &event.what else { return None };
         let base_key = self.key_of_request.get(&request.base).cloned();
-        let own = base_key.as_ref().filter(|key| key.1 == request.lane && continues(key, event, request)).cloned();
+        let own =
+            base_key.as_ref().filter(|key| key.1 == request.lane && continues(key, event, request)).cloned();
         let key = own.clone().unwrap_or_else(|| {
             let fork = if request.base == 0 { 0 } else { request.id };
             (event.session.clone(), request.lane, fork)
@@ -103,11 +104,17 @@ fn continues(key: &ConversationKey, event: &Event, request: &Request) -> bool {
 impl Conversation {
     /// The system prompt.
     pub fn system(&self) -> &str {
-        self.segments.iter().find(|segment| segment.level == Level::System).map_or("", |segment| &*segment.text)
+        self.segments
+            .iter()
+            .find(|segment| segment.level == Level::System)
+            .map_or("", |segment| &*segment.text)
     }
 
     /// Place of the first message.
     pub fn first_message(&self) -> usize {
-        self.segments.iter().position(|segment| segment.level == Level::Messages).unwrap_or(self.segments.len())
+        self.segments
+            .iter()
+            .position(|segment| segment.level == Level::Messages)
+            .unwrap_or(self.segments.len())
     }
 }

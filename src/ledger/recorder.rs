@@ -170,7 +170,8 @@ mod tests {
         let segments: Vec<Segment> = texts.iter().map(|text| Segment::new(Level::Messages, *text)).collect();
         let chains: Vec<Chain> = (1..=3).map(|n| Chain::of(&segments[..n])).collect();
         for n in [2, 3] {
-            let view = PromptView { chains: &chains[..n], prefix: &[], messages: &segments[..n], size: n as u64 };
+            let view =
+                PromptView { chains: &chains[..n], prefix: &[], messages: &segments[..n], size: n as u64 };
             recorder.request(&conversation, None, &view, RequestFacts::default());
         }
         let What::Request(second) = &recorder.ledger().events[1].what else { panic!("a request") };

@@ -75,7 +75,9 @@ impl ScriptedModel {
         for call in spec.all_calls() {
             let id = call.id.clone().unwrap_or_else(|| self.call_id(ask));
             let arguments = call.raw.clone().unwrap_or_else(|| {
-                serde_json::to_value(&call.args).unwrap_or_else(|_| Value::Object(serde_json::Map::new())).to_string()
+                serde_json::to_value(&call.args)
+                    .unwrap_or_else(|_| Value::Object(serde_json::Map::new()))
+                    .to_string()
             });
             calls.push(ToolCall::new(id, call.tool, arguments));
         }
@@ -86,7 +88,13 @@ impl ScriptedModel {
             None if calls.is_empty() => Finish::Stop,
             None => Finish::ToolCalls,
         };
-        Ok(Reply { text: spec.say.clone(), calls, finish, reasoning: spec.reasoning.clone(), ..Reply::say("") })
+        Ok(Reply {
+            text: spec.say.clone(),
+            calls,
+            finish,
+            reasoning: spec.reasoning.clone(),
+            ..Reply::say("")
+        })
     }
 
     fn by_rule(&mut self, ask: &Ask<'_>) -> Option<Result<Reply, ModelError>> {
@@ -162,14 +170,16 @@ fn fill_table(table: &mut toml::Table, fill: &dyn Fn(&String) -> String) {
 
 /// True when every given condition holds.
 pub fn holds(when: &WhenSpec, ask: &Ask<'_>) -> bool {
-    let has = |text: &str, part: &Option<String>| part.as_ref().is_none_or(|part| text.contains(part.as_str()));
+    let has =
+        |text: &str, part: &Option<String>| part.as_ref().is_none_or(|part| text.contains(part.as_str()));
     let last = ask.rows.last();
     let flat = |row: Option<&Row>| row.map(|row| row.content.flat()).unwrap_or_default();
     has(ask.system, &when.system_has)
         && when.system_lacks.as_ref().is_none_or(|part| !ask.system.contains(part.as_str()))
-        && when.user_has.as_ref().is_none_or(|part| {
-            flat(ask.rows.iter().rev().find(|row| row.is_user())).contains(part.as_str())
-        })
+        && when
+            .user_has
+            .as_ref()
+            .is_none_or(|part| flat(ask.rows.iter().rev().find(|row| row.is_user())).contains(part.as_str()))
         && when.last_has.as_ref().is_none_or(|part| flat(last).contains(part.as_str()))
         && when.last_role.as_ref().is_none_or(|role| last.is_some_and(|row| row.role.word() == role))
         && when
@@ -199,7 +209,10 @@ fn follow(skill: &str, ask: &Ask<'_>, id: &str) -> Reply {
         .and_then(|value| value.get("content").and_then(Value::as_str).map(str::to_owned))
         .unwrap_or(body);
     let steps: Vec<&str> = body.lines().filter_map(step_of).collect();
-    let done = rows[viewed..].iter().filter(|row| row.call_list().iter().any(|call| call.name == "terminal")).count();
+    let done = rows[viewed..]
+        .iter()
+        .filter(|row| row.call_list().iter().any(|call| call.name == "terminal"))
+        .count();
     match steps.get(done) {
         Some(command) => {
             let arguments = serde_json::json!({ "command": command }).to_string();

@@ -126,8 +126,8 @@ impl Reader<'_> {
     fn scenario(&mut self, table: DeTable<'_>) -> Option<Scenario> {
         /// The top-level keys.
         const KEYS: [&str; 14] = [
-            "format", "name", "title", "about", "start", "seed", "policy", "skill", "memory", "file", "command",
-            "job", "rule", "act",
+            "format", "name", "title", "about", "start", "seed", "policy", "skill", "memory", "file",
+            "command", "job", "rule", "act",
         ];
         let mut fields = Fields::new();
         for (key, value) in table {
@@ -135,13 +135,16 @@ impl Reader<'_> {
             if KEYS.contains(&name.as_str()) || name == "expect" {
                 fields.insert(name, value);
             } else {
-                let help = nearest(&name, KEYS).map_or_else(String::new, |near| format!(", did you mean `{near}`?"));
+                let help =
+                    nearest(&name, KEYS).map_or_else(String::new, |near| format!(", did you mean `{near}`?"));
                 self.fault(key.span().start, format!("unknown key `{name}`{help}"));
             }
         }
         match self.field::<i64>(&mut fields, "format").map(|(_, format)| format) {
             Some(FORMAT) => {}
-            Some(other) => self.fault(0, format!("format {other} is not known; this lab reads format {FORMAT}")),
+            Some(other) => {
+                self.fault(0, format!("format {other} is not known; this lab reads format {FORMAT}"))
+            }
             None => self.fault(0, format!("missing `format = {FORMAT}`")),
         }
         let name = self.field::<String>(&mut fields, "name").map(|(_, name)| name);
@@ -233,7 +236,8 @@ impl Reader<'_> {
     fn check_lane(&mut self, at: usize, lane: &str) {
         let lanes = Lane::ALL.map(Lane::word);
         if !lanes.contains(&lane) {
-            let help = nearest(lane, lanes).map_or_else(String::new, |near| format!(", did you mean `{near}`?"));
+            let help =
+                nearest(lane, lanes).map_or_else(String::new, |near| format!(", did you mean `{near}`?"));
             self.fault(at, format!("unknown lane `{lane}`{help}"));
         }
     }
@@ -255,10 +259,15 @@ impl Reader<'_> {
         if let Some(fault) = &reply.fault
             && !FAULTS.contains(&fault.as_str())
         {
-            let help = nearest(fault, FAULTS).map_or_else(String::new, |near| format!(", did you mean `{near}`?"));
+            let help =
+                nearest(fault, FAULTS).map_or_else(String::new, |near| format!(", did you mean `{near}`?"));
             self.fault(at, format!("unknown fault `{fault}`{help}"));
         }
-        if reply.say.is_none() && reply.fault.is_none() && reply.reasoning.is_none() && reply.all_calls().is_empty() {
+        if reply.say.is_none()
+            && reply.fault.is_none()
+            && reply.reasoning.is_none()
+            && reply.all_calls().is_empty()
+        {
             self.fault(at, "a reply needs `say`, `call`, `calls`, `reasoning` or `fault`");
         }
     }
@@ -270,7 +279,10 @@ impl Reader<'_> {
             match act {
                 Act::Open(act) => {
                     if !known.insert(act.name.clone()) && !act.resume {
-                        self.fault(*at, format!("the session `{}` is opened twice; say `resume = true`", act.name));
+                        self.fault(
+                            *at,
+                            format!("the session `{}` is opened twice; say `resume = true`", act.name),
+                        );
                     }
                     open = Some(act.name.clone());
                 }
@@ -290,7 +302,9 @@ impl Reader<'_> {
                     }
                 }
                 Act::End(act) => self.check_session(*at, act.session.as_ref(), open.as_ref(), &known),
-                Act::Search(act) if act.limit == 0 => self.fault(*at, "a search needs a `limit` of at least 1"),
+                Act::Search(act) if act.limit == 0 => {
+                    self.fault(*at, "a search needs a `limit` of at least 1")
+                }
                 _ => {}
             }
         }

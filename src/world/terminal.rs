@@ -213,6 +213,10 @@ mod tests {
 
     #[test]
     fn a_star_stands_for_any_text() {
-        assert!(matches("npm *", "npm run build") && matches("git push*", "git push") && !matches("npm *", "pnpm i"));
+        assert!(
+            matches("npm *", "npm run build")
+                && matches("git push*", "git push")
+                && !matches("npm *", "pnpm i")
+        );
     }
 }

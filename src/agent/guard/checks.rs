@@ -34,10 +34,9 @@ fn no_where(pattern: &Regex, text: &str) -> bool {
 fn last_word(line: &str, word: &str) -> Option<usize> {
     let lower = line.to_ascii_lowercase();
     let inside = |ch: Option<char>| ch.is_some_and(|ch| ch.is_alphanumeric() || ch == '_');
-    lower
-        .rmatch_indices(word)
-        .map(|(at, _)| at)
-        .find(|at| !inside(lower[..*at].chars().next_back()) && !inside(lower[at + word.len()..].chars().next()))
+    lower.rmatch_indices(word).map(|(at, _)| at).find(|at| {
+        !inside(lower[..*at].chars().next_back()) && !inside(lower[at + word.len()..].chars().next())
+    })
 }
 
 /// An invisible character; a joiner between two emoji makes one picture of them and is none.

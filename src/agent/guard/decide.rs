@@ -12,6 +12,7 @@ use super::normalize::{Homes, normalize};
 use super::reviewer::{ReviewRequest, ReviewerFailed, Verdict};
 use super::tally::Tally;
 use super::unattended::{Context, is_isolated};
+use super::variants::Budget;
 use super::{Classification, classify, hardline, message, own};
 use crate::policy::{self, GuardMode, Unattended};
 
@@ -234,13 +235,12 @@ impl Guard {
     /// The checks that nobody is asked about.
     fn before_anyone(&self, request: &Request) -> Option<Decision> {
         let knobs = &self.knobs;
-        let budget = usize::try_from(knobs.derived_chars_max).unwrap_or(usize::MAX);
         let isolated = is_isolated(request.backend, request.reaches_host, knobs);
         if !isolated && let Some(decision) = self.floor(request) {
             return Some(decision);
         }
         if (!isolated || knobs.deny_in_isolation)
-            && let Some(hit) = denied(request.command, &knobs.deny, request.homes, budget)
+            && let Some(hit) = denied(request.command, &knobs.deny, request.homes, Budget::of(knobs))
         {
             return Some(self.settle(request, Kind::DenyRule, None, &hit.rule));
         }
@@ -305,8 +305,7 @@ impl Guard {
         if may_remember && answer == Answer::Always {
             self.permanent_rules.insert(rule.clone());
         }
-        let what =
-            if kind == Kind::Denied { format!("the user said no to {rule}") } else { rule.clone() };
+        let what = if kind == Kind::Denied { format!("the user said no to {rule}") } else { rule.clone() };
         self.settle(request, kind, Some(rule), &what)
     }
 
@@ -337,7 +336,14 @@ mod tests {
     use super::*;
 
     fn request<'a>(command: &'a str, homes: &'a Homes) -> Request<'a> {
-        Request { command, homes, session: "s", context: Context::Interactive, backend: "local", reaches_host: false }
+        Request {
+            command,
+            homes,
+            session: "s",
+            context: Context::Interactive,
+            backend: "local",
+            reaches_host: false,
+        }
     }
 
     fn nobody(_: &ReviewRequest) -> Result<String, ReviewerFailed> {
@@ -348,7 +354,8 @@ mod tests {
     fn no_switch_lifts_the_floor() {
         let homes = Homes::default();
         let knobs = policy::Guard { mode: GuardMode::Off, yolo: true, ..policy::Guard::default() };
-        let decision = Guard::new(&knobs).decide(&request("rm -rf /", &homes), &mut nobody, &mut |_| Answer::Always);
+        let decision =
+            Guard::new(&knobs).decide(&request("rm -rf /", &homes), &mut nobody, &mut |_| Answer::Always);
         assert_eq!((decision.kind, decision.approved), (Kind::Hardline, false));
         assert!(decision.message.contains("never run"));
     }
@@ -375,7 +382,8 @@ mod tests {
     #[test]
     fn a_name_on_the_allowlist_approves_its_rule_for_unattended_runs_as_well() {
         let homes = Homes::default();
-        let knobs = policy::Guard { allowlist: vec!["delete/recursive".to_owned()], ..policy::Guard::default() };
+        let knobs =
+            policy::Guard { allowlist: vec!["delete/recursive".to_owned()], ..policy::Guard::default() };
         let unattended = Request { context: Context::Cron, ..request("rm -r x", &homes) };
         assert!(Guard::new(&knobs).decide(&unattended, &mut nobody, &mut |_| Answer::Deny).approved);
     }

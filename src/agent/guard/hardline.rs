@@ -73,7 +73,8 @@ pub fn find(variants: &[String], programs: &[String]) -> Option<&'static str> {
 /// Only the flag as a token of its own right behind `sudo` is seen, in any case.
 pub fn sudo_reads_stdin(normalized: &str) -> bool {
     static PATTERN: LazyLock<Regex> = LazyLock::new(|| {
-        Regex::new(r"(?i)(?:^|[\n;&|`]|\$\()\s*sudo\s+-s(?:\s|$|[;|&)`])").expect("the pattern is written correctly")
+        Regex::new(r"(?i)(?:^|[\n;&|`]|\$\()\s*sudo\s+-s(?:\s|$|[;|&)`])")
+            .expect("the pattern is written correctly")
     });
     PATTERN.is_match(normalized)
 }

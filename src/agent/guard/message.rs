@@ -19,17 +19,25 @@ pub(super) fn text(kind: Kind, what: &str, breaker: bool) -> String {
                 "The command ({what}) waits for the user's approval. Wait for the answer; do not send it again."
             );
         }
-        Kind::Hardline => format!("Refused: this command ({what}) is never run, whatever the settings. {NO_WAY_ROUND}"),
+        Kind::Hardline => {
+            format!("Refused: this command ({what}) is never run, whatever the settings. {NO_WAY_ROUND}")
+        }
         Kind::SudoStdin => {
-            format!("Refused: sudo would read a password from its input, and none is configured. {NO_WAY_ROUND}")
+            format!(
+                "Refused: sudo would read a password from its input, and none is configured. {NO_WAY_ROUND}"
+            )
         }
         Kind::DenyRule => format!("Refused by the user's own rule `{what}`. {NO_WAY_ROUND}"),
         Kind::Denied => format!("Refused: {what}. {NO_WAY_ROUND}"),
         Kind::Withdrawn => {
-            format!("The question about this command ({what}) was withdrawn before an answer. It did not run.")
+            format!(
+                "The question about this command ({what}) was withdrawn before an answer. It did not run."
+            )
         }
         Kind::Timeout => {
-            format!("Refused: nobody answered about {what} in time, and silence is no consent. {NO_WAY_ROUND}")
+            format!(
+                "Refused: nobody answered about {what} in time, and silence is no consent. {NO_WAY_ROUND}"
+            )
         }
         Kind::UnattendedDenied => {
             format!("Refused: nobody is present who could approve {what}. {NO_WAY_ROUND}")

@@ -43,7 +43,9 @@ impl Spec {
         let bundle = option.strip_prefix('-').filter(|rest| !rest.starts_with('-')).unwrap_or("");
         self.queries.iter().any(|query| {
             option == *query
-                || option.strip_prefix(query).is_some_and(|rest| query.starts_with("--") && rest.starts_with('='))
+                || option
+                    .strip_prefix(query)
+                    .is_some_and(|rest| query.starts_with("--") && rest.starts_with('='))
                 || query.strip_prefix('-').is_some_and(|letter| {
                     letter.len() == 1 && self.letters_before_value(bundle).contains(letter)
                 })
@@ -52,9 +54,9 @@ impl Spec {
 
     /// The letters of a bundle that are options, not a value.
     fn letters_before_value<'a>(&self, bundle: &'a str) -> &'a str {
-        bundle.find(|ch| self.short.contains(ch)).map_or(bundle, |at| {
-            &bundle[..at + bundle[at..].chars().next().map_or(1, char::len_utf8)]
-        })
+        bundle
+            .find(|ch| self.short.contains(ch))
+            .map_or(bundle, |at| &bundle[..at + bundle[at..].chars().next().map_or(1, char::len_utf8)])
     }
 }
 
@@ -63,8 +65,17 @@ const WRAPPERS: [Spec; 14] = [
         names: &["sudo"],
         short: "ughpCTrtUDR",
         long: &[
-            "--user", "--group", "--host", "--prompt", "--close-from", "--command-timeout", "--role", "--type",
-            "--other-user", "--chdir", "--chroot",
+            "--user",
+            "--group",
+            "--host",
+            "--prompt",
+            "--close-from",
+            "--command-timeout",
+            "--role",
+            "--type",
+            "--other-user",
+            "--chdir",
+            "--chroot",
         ],
         queries: &["-l", "--list", "-V", "--version", "-v", "--validate", "-K", "--help", "-e", "--edit"],
         positionals: 0,
@@ -79,12 +90,47 @@ const WRAPPERS: [Spec; 14] = [
         assignments: true,
     },
     Spec { names: &["exec"], short: "a", long: &[], queries: &[], positionals: 0, assignments: false },
-    Spec { names: &["nohup"], short: "", long: &[], queries: &["--version", "--help"], positionals: 0, assignments: false },
-    Spec { names: &["setsid"], short: "", long: &[], queries: &["-V", "-h"], positionals: 0, assignments: false },
-    Spec { names: &["time"], short: "of", long: &["--output", "--format"], queries: &["-V"], positionals: 0, assignments: false },
-    Spec { names: &["command"], short: "", long: &[], queries: &["-v", "-V"], positionals: 0, assignments: false },
+    Spec {
+        names: &["nohup"],
+        short: "",
+        long: &[],
+        queries: &["--version", "--help"],
+        positionals: 0,
+        assignments: false,
+    },
+    Spec {
+        names: &["setsid"],
+        short: "",
+        long: &[],
+        queries: &["-V", "-h"],
+        positionals: 0,
+        assignments: false,
+    },
+    Spec {
+        names: &["time"],
+        short: "of",
+        long: &["--output", "--format"],
+        queries: &["-V"],
+        positionals: 0,
+        assignments: false,
+    },
+    Spec {
+        names: &["command"],
+        short: "",
+        long: &[],
+        queries: &["-v", "-V"],
+        positionals: 0,
+        assignments: false,
+    },
     Spec { names: &["builtin"], short: "", long: &[], queries: &[], positionals: 0, assignments: false },
-    Spec { names: &["nice"], short: "n", long: &["--adjustment"], queries: &["--version", "--help"], positionals: 0, assignments: false },
+    Spec {
+        names: &["nice"],
+        short: "n",
+        long: &["--adjustment"],
+        queries: &["--version", "--help"],
+        positionals: 0,
+        assignments: false,
+    },
     Spec {
         names: &["timeout"],
         short: "sk",
@@ -93,7 +139,14 @@ const WRAPPERS: [Spec; 14] = [
         positionals: 1,
         assignments: false,
     },
-    Spec { names: &["stdbuf"], short: "ioe", long: &["--input", "--output", "--error"], queries: &["--version"], positionals: 0, assignments: false },
+    Spec {
+        names: &["stdbuf"],
+        short: "ioe",
+        long: &["--input", "--output", "--error"],
+        queries: &["--version"],
+        positionals: 0,
+        assignments: false,
+    },
     Spec {
         names: &["ionice"],
         short: "cnPu",
@@ -110,7 +163,14 @@ const WRAPPERS: [Spec; 14] = [
         positionals: 1,
         assignments: false,
     },
-    Spec { names: &["chroot"], short: "", long: &["--userspec", "--groups"], queries: &["--version", "--help"], positionals: 1, assignments: false },
+    Spec {
+        names: &["chroot"],
+        short: "",
+        long: &["--userspec", "--groups"],
+        queries: &["--version", "--help"],
+        positionals: 1,
+        assignments: false,
+    },
 ];
 
 /// The wrapper of that name, which runs another program behind its options.
@@ -123,8 +183,20 @@ pub const GREP: Spec = Spec {
     names: &["grep", "egrep", "fgrep"],
     short: "efmABCdD",
     long: &[
-        "--regexp", "--file", "--max-count", "--after-context", "--before-context", "--context", "--directories",
-        "--devices", "--label", "--include", "--exclude", "--exclude-from", "--exclude-dir", "--binary-files",
+        "--regexp",
+        "--file",
+        "--max-count",
+        "--after-context",
+        "--before-context",
+        "--context",
+        "--directories",
+        "--devices",
+        "--label",
+        "--include",
+        "--exclude",
+        "--exclude-from",
+        "--exclude-dir",
+        "--binary-files",
     ],
     queries: &[],
     positionals: 0,
@@ -157,7 +229,8 @@ pub enum Class {
     ReadTool,
 }
 
-const NO_SPEC: Spec = Spec { names: &[], short: "", long: &[], queries: &[], positionals: 0, assignments: false };
+const NO_SPEC: Spec =
+    Spec { names: &[], short: "", long: &[], queries: &[], positionals: 0, assignments: false };
 
 const RUNNERS: [Runner; 12] = [
     Runner {
@@ -170,7 +243,15 @@ const RUNNERS: [Runner; 12] = [
         spec: Spec {
             names: &["node", "nodejs"],
             short: "rC",
-            long: &["--require", "--import", "--loader", "--experimental-loader", "--conditions", "--input-type", "--env-file"],
+            long: &[
+                "--require",
+                "--import",
+                "--loader",
+                "--experimental-loader",
+                "--conditions",
+                "--input-type",
+                "--env-file",
+            ],
             ..NO_SPEC
         },
         runs: &["-e", "--eval", "-p", "--print"],
@@ -184,7 +265,12 @@ const RUNNERS: [Runner; 12] = [
         class: Class::Interpreter,
     },
     Runner {
-        spec: Spec { names: &["ruby"], short: "rICEFKxiT", long: &["--encoding", "--external-encoding"], ..NO_SPEC },
+        spec: Spec {
+            names: &["ruby"],
+            short: "rICEFKxiT",
+            long: &["--encoding", "--external-encoding"],
+            ..NO_SPEC
+        },
         runs: &["-e"],
         ends: "",
         class: Class::Interpreter,
@@ -200,9 +286,22 @@ const RUNNERS: [Runner; 12] = [
             names: &["powershell", "pwsh"],
             short: "",
             long: &[
-                "-executionpolicy", "-ep", "-ex", "-exec", "-version", "-psconsolefile", "-outputformat",
-                "-inputformat", "-windowstyle", "-w", "-workingdirectory", "-wd", "-configurationname",
-                "-configurationfile", "-settingsfile", "-custompipename",
+                "-executionpolicy",
+                "-ep",
+                "-ex",
+                "-exec",
+                "-version",
+                "-psconsolefile",
+                "-outputformat",
+                "-inputformat",
+                "-windowstyle",
+                "-w",
+                "-workingdirectory",
+                "-wd",
+                "-configurationname",
+                "-configurationfile",
+                "-settingsfile",
+                "-custompipename",
             ],
             ..NO_SPEC
         },
@@ -211,7 +310,12 @@ const RUNNERS: [Runner; 12] = [
         class: Class::PowerShell,
     },
     Runner {
-        spec: Spec { names: &["bun"], short: "rc", long: &["--preload", "--config", "--cwd", "--env-file"], ..NO_SPEC },
+        spec: Spec {
+            names: &["bun"],
+            short: "rc",
+            long: &["--preload", "--config", "--cwd", "--env-file"],
+            ..NO_SPEC
+        },
         runs: &["-e", "--eval"],
         ends: "",
         class: Class::Interpreter,
@@ -226,7 +330,18 @@ const RUNNERS: [Runner; 12] = [
         spec: Spec {
             names: &["sort"],
             short: "koStT",
-            long: &["--key", "--output", "--buffer-size", "--field-separator", "--temporary-directory", "--sort", "--files0-from", "--batch-size", "--parallel", "--random-source"],
+            long: &[
+                "--key",
+                "--output",
+                "--buffer-size",
+                "--field-separator",
+                "--temporary-directory",
+                "--sort",
+                "--files0-from",
+                "--batch-size",
+                "--parallel",
+                "--random-source",
+            ],
             ..NO_SPEC
         },
         runs: &["--compress-program"],
@@ -238,12 +353,39 @@ const RUNNERS: [Runner; 12] = [
             names: &["rg"],
             short: "efgtTABCmjMdEr",
             long: &[
-                "--regexp", "--file", "--glob", "--iglob", "--type", "--type-not", "--type-add", "--type-clear",
-                "--after-context", "--before-context", "--context", "--max-count", "--threads", "--max-columns",
-                "--max-depth", "--max-filesize", "--encoding", "--replace", "--color", "--colors", "--engine",
-                "--sort", "--sortr", "--pre-glob", "--ignore-file", "--path-separator", "--context-separator",
-                "--field-context-separator", "--field-match-separator", "--dfa-size-limit", "--regex-size-limit",
-                "--generate", "--hyperlink-format",
+                "--regexp",
+                "--file",
+                "--glob",
+                "--iglob",
+                "--type",
+                "--type-not",
+                "--type-add",
+                "--type-clear",
+                "--after-context",
+                "--before-context",
+                "--context",
+                "--max-count",
+                "--threads",
+                "--max-columns",
+                "--max-depth",
+                "--max-filesize",
+                "--encoding",
+                "--replace",
+                "--color",
+                "--colors",
+                "--engine",
+                "--sort",
+                "--sortr",
+                "--pre-glob",
+                "--ignore-file",
+                "--path-separator",
+                "--context-separator",
+                "--field-context-separator",
+                "--field-match-separator",
+                "--dfa-size-limit",
+                "--regex-size-limit",
+                "--generate",
+                "--hyperlink-format",
             ],
             ..NO_SPEC
         },
@@ -255,7 +397,19 @@ const RUNNERS: [Runner; 12] = [
         spec: Spec {
             names: &["ag"],
             short: "ABCGgmpW",
-            long: &["--after", "--before", "--context", "--depth", "--file-search-regex", "--ignore", "--ignore-dir", "--max-count", "--path-to-ignore", "--width", "--workers"],
+            long: &[
+                "--after",
+                "--before",
+                "--context",
+                "--depth",
+                "--file-search-regex",
+                "--ignore",
+                "--ignore-dir",
+                "--max-count",
+                "--path-to-ignore",
+                "--width",
+                "--workers",
+            ],
             ..NO_SPEC
         },
         runs: &["--pager"],
@@ -266,7 +420,18 @@ const RUNNERS: [Runner; 12] = [
         spec: Spec {
             names: &["man"],
             short: "CRLmMSserEp",
-            long: &["--config-file", "--locale", "--systems", "--manpath", "--sections", "--extension", "--prompt", "--encoding", "--preprocessor", "--recode"],
+            long: &[
+                "--config-file",
+                "--locale",
+                "--systems",
+                "--manpath",
+                "--sections",
+                "--extension",
+                "--prompt",
+                "--encoding",
+                "--preprocessor",
+                "--recode",
+            ],
             ..NO_SPEC
         },
         runs: &["--pager", "--html", "-P", "-H"],

@@ -11,7 +11,8 @@ pub fn deletes_own(command: &str, homes: &Homes, own: &[String]) -> bool {
     if own.is_empty() {
         return false;
     }
-    let own: Vec<String> = own.iter().map(|path| clean(path, homes)).filter(|path| !path.is_empty()).collect();
+    let own: Vec<String> =
+        own.iter().map(|path| clean(path, homes)).filter(|path| !path.is_empty()).collect();
     let scan = Scan::new(command);
     commands(&scan).iter().any(|simple| {
         simple.programs().any(|(name, args)| {

@@ -76,7 +76,9 @@ fn compile(entry: Entry, parts: &BTreeMap<String, String>) -> Result<Rule, Strin
                 .map_err(|error| format!("{}: {error}", entry.id))?;
             let check = match entry.check.as_deref() {
                 None => None,
-                Some(name) => Some(checks::named(name).ok_or_else(|| format!("{}: no check `{name}`", entry.id))?),
+                Some(name) => {
+                    Some(checks::named(name).ok_or_else(|| format!("{}: no check `{name}`", entry.id))?)
+                }
             };
             Search::Pattern { pattern, check }
         }
@@ -144,6 +146,7 @@ pub fn find(variants: &[String], inspection: &Inspection) -> Option<&'static Rul
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agent::guard::variants::Budget;
     use crate::agent::guard::{Homes, classify};
     use crate::policy;
 
@@ -157,7 +160,11 @@ mod tests {
         let homes = Homes { user: "/home/ada".to_owned(), agent: "/home/ada/.hermes".to_owned() };
         for rule in RULES.iter() {
             let hit = |command: &str| {
-                let unfolded = crate::agent::guard::variants::unfold(command, &homes, 100_000);
+                let unfolded = crate::agent::guard::variants::unfold(
+                    command,
+                    &homes,
+                    Budget { bytes: 100_000, payloads: 8 },
+                );
                 let mut inspection = unfolded.inspection.clone();
                 crate::agent::guard::note_spliced(command, &mut inspection);
                 unfolded.variants.iter().any(|variant| rule.matches(variant)) || rule.is_found_in(&inspection)

@@ -278,7 +278,8 @@ impl<'a> Pass<'a> {
     fn operator(&mut self, at: usize) {
         let byte = self.bytes[at];
         let before = if at > 0 { self.bytes[at - 1] } else { 0 };
-        let redirection = matches!(before, b'>') || (byte == b'&' && (before == b'<' || self.peek(1) == b'>'));
+        let redirection =
+            matches!(before, b'>') || (byte == b'&' && (before == b'<' || self.peek(1) == b'>'));
         if redirection {
             self.at += 1;
         } else {

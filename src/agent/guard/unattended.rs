@@ -85,7 +85,10 @@ pub fn threshold_of(value: &Value) -> i64 {
     number.unwrap_or(policy::Guard::default().denial_breaker_threshold)
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "the cast saturates, which is what a huge threshold means")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the cast saturates, which is what a huge threshold means"
+)]
 fn truncated(number: f64) -> i64 {
     number as i64
 }

@@ -69,7 +69,7 @@ pub fn commands(scan: &Scan) -> Vec<Simple> {
     let mut next = 0;
     while let Some(&start) = queue.get(next) {
         next += 1;
-        let mut reader = Reader { scan, at: start };
+        let mut reader = Reader { scan, at: start, ended: false };
         let mut simple = Simple { start, ..Simple::default() };
         let Some(first) = reader.first_word(&mut simple) else { continue };
         let name = name_of(&scan.text()[first.range.clone()]);
@@ -108,7 +108,12 @@ pub fn starts(scan: &Scan) -> Vec<usize> {
 pub fn command_words(text: &str) -> Vec<String> {
     let scan = Scan::new(text);
     let simple = commands(&scan);
-    simple.into_iter().flat_map(|simple| simple.heads).map(|(_, name)| name).filter(|n| !n.is_empty()).collect()
+    simple
+        .into_iter()
+        .flat_map(|simple| simple.heads)
+        .map(|(_, name)| name)
+        .filter(|n| !n.is_empty())
+        .collect()
 }
 
 /// Walks the wrapper chain and notes every further head.
@@ -171,6 +176,8 @@ pub fn is_assignment(word: &str) -> bool {
 struct Reader<'a, 'b> {
     scan: &'a Scan<'b>,
     at: usize,
+    /// The substitution that the command stands in was closed.
+    ended: bool,
 }
 
 enum Token {
@@ -219,12 +226,12 @@ impl Reader<'_, '_> {
     /// The next word or redirection of this command; `None` at its end.
     fn token(&mut self) -> Option<Token> {
         self.skip_blanks();
-        if self.at >= self.scan.text().len() || self.scan.kind(self.at) == Kind::Comment {
+        if self.ended || self.at >= self.scan.text().len() || self.scan.kind(self.at) == Kind::Comment {
             return None;
         }
         if let Some(length) = self.redirection_length() {
-            let operator =
-                self.scan.text()[self.at..self.at + length].trim_start_matches(|ch: char| ch.is_ascii_digit());
+            let operator = self.scan.text()[self.at..self.at + length]
+                .trim_start_matches(|ch: char| ch.is_ascii_digit());
             let operator = operator.to_owned();
             self.at += length;
             self.skip_blanks();
@@ -262,15 +269,18 @@ impl Reader<'_, '_> {
         while self.at < length {
             let at = self.at;
             self.at = match self.byte(at) {
-                b' ' | b'\t' | b'\r' | b'\n' | b';' | b'|' | b')' => break,
-                b'&' => break,
                 b'<' | b'>' if self.byte(at + 1) == b'(' && at == from => self.scan.behind(at + 1),
-                b'<' | b'>' => break,
-                b'(' => break,
-                b'\\' => at + 2,
                 b'\'' | b'"' if self.scan.opens(at) => self.scan.behind(at),
-                b'"' | b'\'' => break,
+                b' ' | b'\t' | b'\r' | b'\n' | b';' | b'|' | b'&' | b'(' | b')' | b'<' | b'>' | b'"'
+                | b'\'' => break,
+                b'\\' => at + 2,
                 b'`' if self.scan.closed(at) => self.scan.behind(at),
+                // The end of the substitution that the command stands in; it sticks to a word that touches it.
+                b'`' if !self.scan.opens(at) => {
+                    self.ended = true;
+                    self.at = at + 1;
+                    break;
+                }
                 b'$' if self.byte(at + 1) == b'(' && self.scan.opens(at) => self.scan.behind(at),
                 b'$' if self.byte(at + 1) == b'{' => self.behind_brace(at),
                 _ => at + 1,
@@ -359,7 +369,10 @@ mod tests {
 
     #[test]
     fn a_wrapper_hands_on_behind_its_options_and_positionals() {
-        assert_eq!(command_words("sudo -u ada timeout -k 5 10 env -i A=1 rm x"), ["sudo", "timeout", "env", "rm"]);
+        assert_eq!(
+            command_words("sudo -u ada timeout -k 5 10 env -i A=1 rm x"),
+            ["sudo", "timeout", "env", "rm"]
+        );
         assert_eq!(command_words("command -v rm"), ["command"]);
     }
 

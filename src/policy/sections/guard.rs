@@ -72,6 +72,8 @@ knobs! {
         separators_max: u64 = 25_000, [1, 100_000_000], "separators", "Hermes tools/approval_detection.py:702", "L5";
         /// Characters of all readings of one command together; what needs more is refused like an overlong command.
         derived_chars_max: u64 = 2_000_000, [1, 1_000_000_000], "characters", "lab: bounds the guard's own work", "L5";
+        /// Texts that shells and other programs inside one command would run; more are refused like an overlong command.
+        payloads_max: u64 = 256, [0, 1_000_000], "texts", "lab: bounds the guard's own work", "L5";
         /// Reads commands by structure: closes the known gaps and lifts the known overreach.
         hardened: bool = false, "switch", "lab: the gaps and overreach that the vectors' notes name", "L5";
     }
