@@ -7,6 +7,7 @@
 //! A difference is either undeclared, which fails, or listed with its reason in `deliberate.toml`.
 
 mod compare;
+mod cron;
 mod guard;
 mod text;
 mod turn;
@@ -73,7 +74,8 @@ impl Fixtures {
 pub type Replay = fn(&str, &Value, &Fixtures) -> Result<Value, ReplayError>;
 
 /// A family of mechanisms, the vectors' file stem, and its adapter.
-pub const FAMILIES: &[(&str, Replay)] = &[("guard", guard::replay), ("loop", turn::replay)];
+pub const FAMILIES: &[(&str, Replay)] =
+    &[("cron", cron::replay), ("guard", guard::replay), ("loop", turn::replay)];
 
 /// The outcome of one vector.
 #[derive(Debug, Clone, PartialEq)]
