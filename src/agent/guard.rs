@@ -58,8 +58,7 @@ pub fn classify(command: &str, homes: &Homes, knobs: &policy::Guard) -> Classifi
     if limits::exceeded(command, knobs) {
         return refused();
     }
-    let budget = usize::try_from(knobs.derived_chars_max).unwrap_or(usize::MAX);
-    let mut unfolded = variants::unfold(command, homes, budget);
+    let mut unfolded = variants::unfold(command, homes, variants::Budget::of(knobs));
     if unfolded.over_budget {
         return refused();
     }

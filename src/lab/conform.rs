@@ -10,6 +10,7 @@ mod breakpoints;
 mod cache;
 mod compare;
 mod compress;
+mod cron;
 mod curator;
 mod delegate;
 mod guard;
@@ -88,6 +89,7 @@ pub type Replay = fn(&str, &Value, &Fixtures) -> Result<Value, ReplayError>;
 pub const FAMILIES: &[(&str, Replay)] = &[
     ("breakpoints", breakpoints::replay),
     ("compress", compress::replay),
+    ("cron", cron::replay),
     ("curator", curator::replay),
     ("delegate", delegate::replay),
     ("guard", guard::replay),

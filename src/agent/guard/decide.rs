@@ -12,6 +12,7 @@ use super::normalize::{Homes, normalize};
 use super::reviewer::{ReviewRequest, ReviewerFailed, Verdict};
 use super::tally::Tally;
 use super::unattended::{Context, is_isolated};
+use super::variants::Budget;
 use super::{Classification, classify, hardline, message, own};
 use crate::policy::{self, GuardMode, Unattended};
 
@@ -234,13 +235,12 @@ impl Guard {
     /// The checks that nobody is asked about.
     fn before_anyone(&self, request: &Request) -> Option<Decision> {
         let knobs = &self.knobs;
-        let budget = usize::try_from(knobs.derived_chars_max).unwrap_or(usize::MAX);
         let isolated = is_isolated(request.backend, request.reaches_host, knobs);
         if !isolated && let Some(decision) = self.floor(request) {
             return Some(decision);
         }
         if (!isolated || knobs.deny_in_isolation)
-            && let Some(hit) = denied(request.command, &knobs.deny, request.homes, budget)
+            && let Some(hit) = denied(request.command, &knobs.deny, request.homes, Budget::of(knobs))
         {
             return Some(self.settle(request, Kind::DenyRule, None, &hit.rule));
         }

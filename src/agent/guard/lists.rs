@@ -8,7 +8,7 @@ use regex::Regex;
 use super::normalize::{Homes, normalize};
 use super::payload;
 use super::scan::Scan;
-use super::variants::unfold;
+use super::variants::{Budget, unfold};
 use super::words::{base_name, commands};
 
 /// A deny rule that matched.
@@ -20,8 +20,8 @@ pub struct Denied {
     pub index: usize,
 }
 
-/// The first deny rule that matches (Hermes `approvals.deny`). `budget` bounds the characters of what is tried.
-pub fn denied(command: &str, deny: &[String], homes: &Homes, budget: usize) -> Option<Denied> {
+/// The first deny rule that matches (Hermes `approvals.deny`).
+pub fn denied(command: &str, deny: &[String], homes: &Homes, budget: Budget) -> Option<Denied> {
     let rules: Vec<&String> = deny.iter().filter(|rule| !rule.trim().is_empty()).collect();
     if rules.is_empty() {
         return None;
@@ -38,8 +38,8 @@ pub fn denied(command: &str, deny: &[String], homes: &Homes, budget: usize) -> O
 }
 
 /// Every program with its arguments, by its full and by its base name, into what shells and `env -S` would run.
-fn program_lines(command: &str, homes: &Homes, budget: usize, texts: &mut Vec<String>) {
-    let mut left = budget;
+fn program_lines(command: &str, homes: &Homes, budget: Budget, texts: &mut Vec<String>) {
+    let mut left = budget.bytes;
     let mut open = vec![command.to_owned()];
     while let Some(text) = open.pop() {
         let scan = Scan::new(&text);
@@ -56,7 +56,7 @@ fn program_lines(command: &str, homes: &Homes, budget: usize, texts: &mut Vec<St
                 }
             }
         }
-        let mut payloads = payload::inspect(&scan, &simple).payloads;
+        let mut payloads = payload::inspect(&scan, &simple, budget.payloads).payloads;
         payloads.extend(payload::split_strings(&scan, &simple));
         for inner in payloads {
             let Some(now) = left.checked_sub(inner.len()) else { return };
@@ -102,10 +102,9 @@ pub fn is_compound(command: &str) -> bool {
         match (quote, ch) {
             (Some(open), _) if ch == open => quote = None,
             (Some('"'), '$' | '`') => return true,
-            (Some('"'), '\\') => hidden_control |= chars.next().is_some_and(is_control),
+            (Some('"') | None, '\\') => hidden_control |= chars.next().is_some_and(is_control),
             (Some(_), _) => hidden_control |= is_control(ch),
             (None, '\'' | '"') => quote = Some(ch),
-            (None, '\\') => hidden_control |= chars.next().is_some_and(is_control),
             (None, '$') if chars.peek() == Some(&'(') => return true,
             (None, _) if is_control(ch) => return true,
             (None, _) => {}
@@ -178,7 +177,7 @@ fn class(members: &[char]) -> String {
         let escape = |ch: char| format!("\\x{{{:X}}}", ch as u32);
         if at + 2 < members.len() && members[at + 1] == '-' {
             if members[at] <= members[at + 2] {
-                ranges.push_str(&format!("{}-{}", escape(members[at]), escape(members[at + 2])));
+                ranges.extend([escape(members[at]), "-".to_owned(), escape(members[at + 2])]);
             }
             at += 3;
         } else {
@@ -210,7 +209,9 @@ mod tests {
     #[test]
     fn deny_rules_reach_into_env_and_shells() {
         let deny = ["kubectl delete*".to_owned()];
-        let hit = |command: &str| denied(command, &deny, &Homes::default(), 100_000).is_some();
+        let hit = |command: &str| {
+            denied(command, &deny, &Homes::default(), Budget { bytes: 100_000, payloads: 8 }).is_some()
+        };
         assert!(hit("env -S 'kubectl  delete pod'"));
         assert!(hit("bash -c \"sudo /usr/bin/kubectl delete pod\""));
         assert!(!hit("echo kubectl get"));

@@ -38,11 +38,10 @@ pub fn strip_escapes(text: &str) -> String {
     let mut no_more = [false; 2];
     while at < chars.len() {
         let length = match chars[at] {
-            '\0' => 1,
             '\u{1b}' => escape_length(&chars[at..], &mut no_more),
             '\u{9b}' => control_sequence(&chars[at + 1..]).map_or(1, |length| length + 1),
             '\u{9d}' => string_length(&chars[at + 1..], true, &mut no_more[0]).map_or(1, |length| length + 1),
-            '\u{80}'..='\u{9f}' => 1,
+            '\0' | '\u{80}'..='\u{9f}' => 1,
             other => {
                 kept.push(other);
                 1
@@ -55,7 +54,6 @@ pub fn strip_escapes(text: &str) -> String {
 
 fn escape_length(chars: &[char], no_more: &mut [bool; 2]) -> usize {
     match chars.get(1) {
-        None => 1,
         Some('[') => control_sequence(&chars[2..]).map_or(2, |length| length + 2),
         Some(']') => string_length(&chars[2..], true, &mut no_more[0]).map_or(2, |length| length + 2),
         Some('P' | 'X' | '^' | '_') => {
@@ -69,7 +67,7 @@ fn escape_length(chars: &[char], no_more: &mut [bool; 2]) -> usize {
             }
         }
         Some('0'..='~') => 2,
-        Some(_) => 1,
+        Some(_) | None => 1,
     }
 }
 

@@ -21,6 +21,8 @@ pub struct Inspection {
     pub found: Vec<&'static str>,
     /// Texts that would be run.
     pub payloads: Vec<String>,
+    /// True when there are more payloads than allowed; the rest is missing.
+    pub too_many: bool,
     /// A `grep` call that its own program would refuse.
     pub malformed_grep: bool,
 }
@@ -31,6 +33,14 @@ impl Inspection {
         self.found.contains(&structure)
     }
 
+    fn carry(&mut self, payload: String, max: usize) {
+        if self.payloads.len() < max {
+            self.payloads.push(payload);
+        } else {
+            self.too_many = true;
+        }
+    }
+
     fn note(&mut self, structure: &'static str) {
         if !self.has(structure) {
             self.found.push(structure);
@@ -38,18 +48,27 @@ impl Inspection {
     }
 }
 
-/// Reads every simple command of a scanned text.
-pub fn inspect(scan: &Scan, commands: &[Simple]) -> Inspection {
+/// Reads every simple command of a scanned text; at most `payloads_max` payloads are handed back.
+pub fn inspect(scan: &Scan, commands: &[Simple], payloads_max: usize) -> Inspection {
     let mut seen = Inspection::default();
     for simple in commands {
         for (name, args) in simple.programs() {
-            program(scan, simple, base_name(name), args, &mut seen);
+            program(scan, simple, (base_name(name), args), payloads_max, &mut seen);
+            if seen.too_many {
+                return seen;
+            }
         }
     }
     seen
 }
 
-fn program(scan: &Scan, simple: &Simple, name: &str, args: &[Word], seen: &mut Inspection) {
+fn program(
+    scan: &Scan,
+    simple: &Simple,
+    (name, args): (&str, &[Word]),
+    payloads_max: usize,
+    seen: &mut Inspection,
+) {
     let broken = || scan.unclosed_within(simple.start..simple.end);
     let lower = name.to_lowercase();
     if options::GREP.names.contains(&lower.as_str()) {
@@ -63,16 +82,19 @@ fn program(scan: &Scan, simple: &Simple, name: &str, args: &[Word], seen: &mut I
         if broken() {
             seen.note("malformed");
         }
-        if let Some(payload) = shell_payload(scan, args) {
+        let (runs, payload) = shell_payload(scan, args);
+        if runs {
             seen.note("shell_c");
-            seen.payloads.extend(payload);
+        }
+        if let Some(payload) = payload {
+            seen.carry(payload, payloads_max);
         }
     } else if let Some(runner) = options::runner(&lower) {
         if broken() {
             seen.note("malformed");
         }
         match runner.class {
-            Class::ReadTool => read_tool(scan, args, runner, seen),
+            Class::ReadTool => read_tool(scan, args, runner, payloads_max, seen),
             Class::PowerShell => powershell(scan, args, runner, seen),
             Class::Interpreter | Class::Subcommand => interpreter(scan, simple, args, runner, seen),
         }
@@ -100,8 +122,8 @@ fn lacks_argument(scan: &Scan, args: &[Word]) -> bool {
     false
 }
 
-/// What a shell's `-c` would run: `None` without `-c`, `Some(None)` when its argument is missing.
-fn shell_payload(scan: &Scan, args: &[Word]) -> Option<Option<String>> {
+/// Whether a shell has `-c`, and what it would run, if the argument is there.
+fn shell_payload(scan: &Scan, args: &[Word]) -> (bool, Option<String>) {
     let mut at = 0;
     let mut runs = false;
     while let Some(word) = args.get(at) {
@@ -119,7 +141,7 @@ fn shell_payload(scan: &Scan, args: &[Word]) -> Option<Option<String>> {
         }
         at += if options::SHELL.takes_next(&word.replacen('+', "-", 1)) { 2 } else { 1 };
     }
-    runs.then(|| args.get(at).map(|word| text_of(scan, word)))
+    (runs, args.get(at).filter(|_| runs).map(|word| text_of(scan, word)))
 }
 
 fn interpreter(scan: &Scan, simple: &Simple, args: &[Word], runner: &Runner, seen: &mut Inspection) {
@@ -195,7 +217,7 @@ fn powershell(scan: &Scan, args: &[Word], runner: &Runner, seen: &mut Inspection
     }
 }
 
-fn read_tool(scan: &Scan, args: &[Word], runner: &Runner, seen: &mut Inspection) {
+fn read_tool(scan: &Scan, args: &[Word], runner: &Runner, payloads_max: usize, seen: &mut Inspection) {
     let mut at = 0;
     while let Some(word) = args.get(at) {
         if can_become(scan, word, runner.runs) {
@@ -208,7 +230,7 @@ fn read_tool(scan: &Scan, args: &[Word], runner: &Runner, seen: &mut Inspection)
         let next = || args.get(at + 1).map(|word| text_of(scan, word));
         if let Some(program) = named_program(&text, runner, next) {
             seen.note("read_tool");
-            seen.payloads.push(program);
+            seen.carry(program, payloads_max);
         }
         let named = runner.runs.contains(&text.as_str()) && !matches!(text.as_str(), "-H" | "--html");
         at += if named || (text.starts_with('-') && runner.spec.takes_next(&text)) { 2 } else { 1 };
@@ -315,7 +337,7 @@ mod tests {
 
     fn look(text: &str) -> Inspection {
         let scan = Scan::new(text);
-        inspect(&scan, &commands(&scan))
+        inspect(&scan, &commands(&scan), 8)
     }
 
     #[test]
@@ -336,6 +358,12 @@ mod tests {
         assert!(look("rg -e --pre foo").payloads.is_empty());
         assert_eq!(look("rg foo --pre=./x").payloads, ["./x"]);
         assert!(look("man -H ls").payloads.is_empty());
+    }
+
+    #[test]
+    fn more_payloads_than_allowed_are_reported() {
+        assert!(!look(&"sh -c x;".repeat(8)).too_many);
+        assert!(look(&"sh -c x;".repeat(9)).too_many);
     }
 
     #[test]

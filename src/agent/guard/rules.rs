@@ -146,6 +146,7 @@ pub fn find(variants: &[String], inspection: &Inspection) -> Option<&'static Rul
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agent::guard::variants::Budget;
     use crate::agent::guard::{Homes, classify};
     use crate::policy;
 
@@ -159,7 +160,11 @@ mod tests {
         let homes = Homes { user: "/home/ada".to_owned(), agent: "/home/ada/.hermes".to_owned() };
         for rule in RULES.iter() {
             let hit = |command: &str| {
-                let unfolded = crate::agent::guard::variants::unfold(command, &homes, 100_000);
+                let unfolded = crate::agent::guard::variants::unfold(
+                    command,
+                    &homes,
+                    Budget { bytes: 100_000, payloads: 8 },
+                );
                 let mut inspection = unfolded.inspection.clone();
                 crate::agent::guard::note_spliced(command, &mut inspection);
                 unfolded.variants.iter().any(|variant| rule.matches(variant)) || rule.is_found_in(&inspection)

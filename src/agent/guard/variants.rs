@@ -5,15 +5,18 @@
 //!
 //! Never: more derived text than the budget. A command that needs more is refused by its caller.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::LazyLock;
 
+use indexmap::IndexSet;
 use regex::Regex;
 
 use super::normalize::{Homes, normalize};
 use super::payload::{self, Inspection};
 use super::scan::{Scan, mask_quoted_newlines, with_lines_at};
 use super::words::{Simple, base_name, commands, starts, unquote};
+use crate::policy;
 
 /// Everything that one command was unfolded into.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,8 +36,25 @@ static WINDOWS_PATH: LazyLock<Regex> = LazyLock::new(|| {
         .expect("the pattern is written correctly")
 });
 
+/// Bounds of the guard's own work on one command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budget {
+    /// Bytes of all readings together.
+    pub bytes: usize,
+    /// Texts that shells and other programs would run.
+    pub payloads: usize,
+}
+
+impl Budget {
+    /// The budget that the knobs set.
+    pub fn of(knobs: &policy::Guard) -> Self {
+        let size = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        Self { bytes: size(knobs.derived_chars_max), payloads: size(knobs.payloads_max) }
+    }
+}
+
 struct Pile {
-    texts: Vec<String>,
+    texts: IndexSet<String>,
     left: usize,
     over: bool,
 }
@@ -47,7 +67,7 @@ impl Pile {
         match self.left.checked_sub(text.len()) {
             Some(left) => {
                 self.left = left;
-                self.texts.push(text);
+                self.texts.insert(text);
             }
             None => self.over = true,
         }
@@ -55,20 +75,19 @@ impl Pile {
 }
 
 /// Unfolds a command into its readings (Hermes tools/approval_detection.py:1430).
-///
-/// `budget` bounds the characters of all readings together.
-pub fn unfold(command: &str, homes: &Homes, budget: usize) -> Unfolded {
+pub fn unfold(command: &str, homes: &Homes, budget: Budget) -> Unfolded {
     let masked = mask_quoted_newlines(command);
     let plain = blank_grep_patterns(&normalize(&masked, homes));
-    let mut pile = Pile { texts: Vec::new(), left: budget, over: false };
+    let mut pile = Pile { texts: IndexSet::new(), left: budget.bytes, over: false };
     pile.add(plain.clone());
     if WINDOWS_PATH.is_match(command) {
         pile.add(normalize(&masked.replace('\\', "/"), homes));
     }
     let raw_scan = Scan::new(&masked);
     let raw_commands = commands(&raw_scan);
-    let inspection = payload::inspect(&raw_scan, &raw_commands);
-    add_payloads(&inspection.payloads, homes, &mut pile);
+    let inspection = payload::inspect(&raw_scan, &raw_commands, budget.payloads);
+    pile.over |= inspection.too_many;
+    add_payloads(&inspection.payloads, homes, budget.payloads, &mut pile);
     pile.add(marked(&plain));
     pile.add(normalize(&with_lines_at(&masked, &starts(&raw_scan)), homes));
     let scan = Scan::new(&plain);
@@ -78,7 +97,7 @@ pub fn unfold(command: &str, homes: &Homes, budget: usize) -> Unfolded {
         .iter()
         .flat_map(|simple| simple.heads.iter().map(|(_, name)| base_name(name).to_owned()))
         .collect();
-    Unfolded { variants: pile.texts, inspection, programs, over_budget: pile.over }
+    Unfolded { variants: pile.texts.into_iter().collect(), inspection, programs, over_budget: pile.over }
 }
 
 /// The text with every command start on a line of its own.
@@ -86,16 +105,23 @@ fn marked(text: &str) -> String {
     with_lines_at(text, &starts(&Scan::new(text)))
 }
 
-fn add_payloads(payloads: &[String], homes: &Homes, pile: &mut Pile) {
+fn add_payloads(payloads: &[String], homes: &Homes, payloads_max: usize, pile: &mut Pile) {
     let mut open: Vec<String> = payloads.iter().rev().cloned().collect();
+    let mut seen = BTreeSet::new();
     while let Some(payload) = open.pop() {
         if pile.over {
             return;
         }
+        // A payload inside a payload is found from the outside as well.
+        if !seen.insert(payload.clone()) {
+            continue;
+        }
+        pile.over |= seen.len() > payloads_max;
         let masked = mask_quoted_newlines(&payload);
         let plain = normalize(&masked, homes);
         let scan = Scan::new(&masked);
-        let inner = payload::inspect(&scan, &commands(&scan));
+        let inner = payload::inspect(&scan, &commands(&scan), payloads_max);
+        pile.over |= inner.too_many;
         pile.add(plain.clone());
         pile.add(marked(&plain));
         pile.add(normalize(&with_lines_at(&masked, &starts(&scan)), homes));
@@ -174,8 +200,10 @@ fn blank_grep_patterns(text: &str) -> String {
 mod tests {
     use super::*;
 
+    const BUDGET: Budget = Budget { bytes: 1_000, payloads: 8 };
+
     fn variants(command: &str) -> Vec<String> {
-        unfold(command, &Homes::default(), 1_000).variants
+        unfold(command, &Homes::default(), BUDGET).variants
     }
 
     #[test]
@@ -191,6 +219,6 @@ mod tests {
     #[test]
     fn too_many_readings_are_reported() {
         let command = format!("bash -c '{}'", "x".repeat(400));
-        assert!(unfold(&command, &Homes::default(), 1_000).over_budget);
+        assert!(unfold(&command, &Homes::default(), BUDGET).over_budget);
     }
 }

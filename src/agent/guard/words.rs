@@ -69,7 +69,7 @@ pub fn commands(scan: &Scan) -> Vec<Simple> {
     let mut next = 0;
     while let Some(&start) = queue.get(next) {
         next += 1;
-        let mut reader = Reader { scan, at: start };
+        let mut reader = Reader { scan, at: start, ended: false };
         let mut simple = Simple { start, ..Simple::default() };
         let Some(first) = reader.first_word(&mut simple) else { continue };
         let name = name_of(&scan.text()[first.range.clone()]);
@@ -176,6 +176,8 @@ pub fn is_assignment(word: &str) -> bool {
 struct Reader<'a, 'b> {
     scan: &'a Scan<'b>,
     at: usize,
+    /// The substitution that the command stands in was closed.
+    ended: bool,
 }
 
 enum Token {
@@ -224,7 +226,7 @@ impl Reader<'_, '_> {
     /// The next word or redirection of this command; `None` at its end.
     fn token(&mut self) -> Option<Token> {
         self.skip_blanks();
-        if self.at >= self.scan.text().len() || self.scan.kind(self.at) == Kind::Comment {
+        if self.ended || self.at >= self.scan.text().len() || self.scan.kind(self.at) == Kind::Comment {
             return None;
         }
         if let Some(length) = self.redirection_length() {
@@ -267,15 +269,18 @@ impl Reader<'_, '_> {
         while self.at < length {
             let at = self.at;
             self.at = match self.byte(at) {
-                b' ' | b'\t' | b'\r' | b'\n' | b';' | b'|' | b')' => break,
-                b'&' => break,
                 b'<' | b'>' if self.byte(at + 1) == b'(' && at == from => self.scan.behind(at + 1),
-                b'<' | b'>' => break,
-                b'(' => break,
-                b'\\' => at + 2,
                 b'\'' | b'"' if self.scan.opens(at) => self.scan.behind(at),
-                b'"' | b'\'' => break,
+                b' ' | b'\t' | b'\r' | b'\n' | b';' | b'|' | b'&' | b'(' | b')' | b'<' | b'>' | b'"'
+                | b'\'' => break,
+                b'\\' => at + 2,
                 b'`' if self.scan.closed(at) => self.scan.behind(at),
+                // The end of the substitution that the command stands in; it sticks to a word that touches it.
+                b'`' if !self.scan.opens(at) => {
+                    self.ended = true;
+                    self.at = at + 1;
+                    break;
+                }
                 b'$' if self.byte(at + 1) == b'(' && self.scan.opens(at) => self.scan.behind(at),
                 b'$' if self.byte(at + 1) == b'{' => self.behind_brace(at),
                 _ => at + 1,

@@ -5,14 +5,13 @@ use std::cell::Cell;
 use serde_json::{Value, json};
 
 use crate::agent::guard::lists::{allowed, denied, is_compound};
+use crate::agent::guard::variants::Budget;
 use crate::agent::guard::{
     Answer, Context, Guard, Homes, Question, Request, ReviewRequest, ReviewerFailed, Tally, Verdict,
     classify, hardline, is_isolated, mode_of, normalize, reviewer, threshold_of, unattended_of, words,
 };
 use crate::lab::conform::{Fixtures, ReplayError};
 use crate::policy;
-
-const BUDGET: usize = 2_000_000;
 
 /// Replays one vector.
 pub(super) fn replay(function: &str, given: &Value, _: &Fixtures) -> Result<Value, ReplayError> {
@@ -36,7 +35,7 @@ pub(super) fn replay(function: &str, given: &Value, _: &Fixtures) -> Result<Valu
         "allowlist_compound" => json!({ "compound": is_compound(&command) }),
         "allowlist_match" => json!({ "match": allowed(&command, &texts(&given["allowlist"])) }),
         "deny_match" => {
-            let hit = denied(&command, &texts(&given["deny"]), &homes, BUDGET);
+            let hit = denied(&command, &texts(&given["deny"]), &homes, Budget::of(&knobs));
             json!({ "matched": hit.as_ref().map(|hit| &hit.rule), "index": hit.as_ref().map(|hit| hit.index) })
         }
         "strip_comments" => json!({ "text": reviewer::strip_comments(&command) }),
