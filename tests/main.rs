@@ -9,4 +9,5 @@ mod props;
 mod readme;
 mod support;
 mod tidy;
+mod traces;
 mod vectors;
