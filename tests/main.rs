@@ -1,6 +1,7 @@
 //! One integration binary; one module per subject.
 
 mod cli;
+mod costs;
 mod determinism;
 mod hardened_threats;
 mod lab;
@@ -9,5 +10,6 @@ mod props;
 mod readme;
 mod support;
 mod tidy;
+mod tokens;
 mod traces;
 mod vectors;
