@@ -12,6 +12,7 @@
 
 mod bench;
 mod breaks;
+mod compare;
 mod completions;
 mod conform;
 mod input;
@@ -54,6 +55,7 @@ enum Command {
     Run(run::Args),
     Matrix(matrix::Args),
     Bench(bench::Args),
+    Compare(compare::Args),
     Show(show::Args),
     List(list::Args),
     Policy(policy::Args),
@@ -138,6 +140,7 @@ fn answer(cli: Cli) -> CommandResult {
         Some(Command::Run(args)) => run::run(&args),
         Some(Command::Matrix(args)) => matrix::run(&args),
         Some(Command::Bench(args)) => bench::run(&args),
+        Some(Command::Compare(args)) => compare::run(&args),
         Some(Command::Show(args)) => show::run(&args),
         Some(Command::List(args)) => list::run(&args),
         Some(Command::Policy(args)) => policy::run(&args),

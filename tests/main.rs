@@ -1,5 +1,6 @@
 //! One integration binary; one module per subject.
 
+mod bench;
 mod cli;
 mod costs;
 mod determinism;

@@ -7,10 +7,15 @@
 //! | `sessions`, `rounds` | agent sessions in blocks, rounds with the provider's own figures |
 //! | `replay`, `published` | a trace put through caches; do we reach what others printed |
 
+pub mod account;
+pub mod compare;
+pub mod conversation;
 pub mod distances;
+pub mod ledgers;
 pub mod policies;
 pub mod published;
 pub mod replay;
 pub mod rounds;
 pub mod sessions;
+pub mod tables;
 pub mod trace;
