@@ -1,6 +1,7 @@
 //! One integration binary; one module per subject.
 
 mod bench;
+mod cache_cases;
 mod cli;
 mod costs;
 mod determinism;

@@ -103,24 +103,13 @@ impl Account {
         }
     }
 
-    /// True for models that read Anthropic's markers.
-    fn takes_marks(&self) -> bool {
-        use CacheModel::{Anthropic, Bedrock, GeminiExplicit, MiniMax, OpenRouter, Qwen, Qwen4, Vertex};
-        matches!(
-            self.model,
-            Anthropic | Bedrock | Vertex | OpenRouter | Qwen | Qwen4 | MiniMax | GeminiExplicit
-        )
-    }
-
     /// Takes in one request; `output` is what the model will have produced. Answers what this request cost.
     ///
     /// # Panics
     /// When the model reads what nobody could.
     pub fn observe(&mut self, at: Millis, request: &Observed<'_>, output: u64) -> Usd {
-        let marks = if self.takes_marks() { request.marks } else { &[] };
-        let request = Observed { marks, ..*request };
-        let upper = self.upper.observe(at, &request).map_or(0, |outcome| outcome.read);
-        let Ok(outcome) = self.cache.observe(at, &request) else {
+        let upper = self.upper.observe(at, request).map_or(0, |outcome| outcome.read);
+        let Ok(outcome) = self.cache.observe(at, request) else {
             self.refused += 1;
             return Usd::ZERO;
         };
