@@ -26,9 +26,12 @@ pub mod minimum;
 pub mod openai;
 mod pages;
 pub mod platforms;
+pub mod prices;
 mod select;
 pub mod sglang;
 mod space;
+pub mod tokens;
+pub mod usage;
 pub mod vllm;
 
 use crate::wire::{Chain, Level};

@@ -10,7 +10,9 @@
     reason = "the command line is where the lab meets files and people"
 )]
 
+mod bench;
 mod breaks;
+mod compare;
 mod completions;
 mod conform;
 mod input;
@@ -52,6 +54,8 @@ enum Command {
     Breaks(breaks::Args),
     Run(run::Args),
     Matrix(matrix::Args),
+    Bench(bench::Args),
+    Compare(compare::Args),
     Show(show::Args),
     List(list::Args),
     Policy(policy::Args),
@@ -135,6 +139,8 @@ fn answer(cli: Cli) -> CommandResult {
         Some(Command::Breaks(args)) => breaks::run(&args),
         Some(Command::Run(args)) => run::run(&args),
         Some(Command::Matrix(args)) => matrix::run(&args),
+        Some(Command::Bench(args)) => bench::run(&args),
+        Some(Command::Compare(args)) => compare::run(&args),
         Some(Command::Show(args)) => show::run(&args),
         Some(Command::List(args)) => list::run(&args),
         Some(Command::Policy(args)) => policy::run(&args),

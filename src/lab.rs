@@ -1,5 +1,6 @@
 //! Experiments: everything that runs the runtime and says something about it.
 
+pub mod bench;
 pub mod breaks;
 pub mod conform;
 pub mod figures;

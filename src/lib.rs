@@ -84,5 +84,6 @@ pub mod policy;
 pub mod report;
 pub mod scenario;
 pub mod store;
+pub mod units;
 pub mod wire;
 pub mod world;

@@ -1,6 +1,9 @@
 //! One integration binary; one module per subject.
 
+mod bench;
+mod cache_cases;
 mod cli;
+mod costs;
 mod determinism;
 mod hardened_threats;
 mod lab;
@@ -9,4 +12,6 @@ mod props;
 mod readme;
 mod support;
 mod tidy;
+mod tokens;
+mod traces;
 mod vectors;

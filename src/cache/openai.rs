@@ -85,7 +85,9 @@ impl Boundaries {
 impl PrefixCache for Boundaries {
     fn observe(&mut self, at: Millis, request: &Observed<'_>) -> Result<Outcome, Refusal> {
         let rules = &self.rules;
-        let marks: Vec<usize> = request.marks.iter().map(|(position, _)| *position).collect();
+        // A marker with another provider's lifetime is none of ours.
+        let own_marks = request.marks.iter().filter(|(_, ttl)| *ttl == Ttl::Minutes30);
+        let marks: Vec<usize> = own_marks.map(|(position, _)| *position).collect();
         let explicit = request.explicit.unwrap_or(rules.explicit);
         let own = if explicit { None } else { ends(request).next() };
         let mut lookups = looked_up(rules, &marks);
