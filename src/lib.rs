@@ -1,6 +1,7 @@
 //! A deterministic laboratory for self-learning agent harnesses.
 
 pub mod agent;
+pub mod audit;
 pub mod cache;
 pub mod cli;
 pub mod diag;

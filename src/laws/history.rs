@@ -229,7 +229,8 @@ fn store_state(session: &Session, state: &crate::ledger::StoreState, event: &Eve
     for (digest, times) in &held {
         // The last answer of a session is stored and never sent again.
         let sent = session.seen.get(digest).copied().unwrap_or(0).max(1);
-        let wrong = (*times > sent).then(|| (digest.to_string(), format!("held {times} times, said {sent} times")));
+        let wrong =
+            (*times > sent).then(|| (digest.to_string(), format!("held {times} times, said {sent} times")));
         bench.subject("L4.stored-once", event, wrong);
     }
     for digest in session.seen.keys() {

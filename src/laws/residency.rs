@@ -99,7 +99,8 @@ pub(super) fn judge(ledger: &Ledger, bench: &mut Bench) {
                 *times += 1;
                 if *times > 1 {
                     let rows = compaction.head_rows;
-                    let wrong = (rows > 0).then(|| ("head".to_owned(), format!("{rows} rows of head in compaction {times}")));
+                    let wrong = (rows > 0)
+                        .then(|| ("head".to_owned(), format!("{rows} rows of head in compaction {times}")));
                     bench.subject("L2.head-decays", event, wrong);
                 }
             }

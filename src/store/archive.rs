@@ -71,7 +71,10 @@ impl Store {
     /// [`StoreError::Sqlite`].
     pub fn delete_archived(&self, session: &str) -> Result<usize, StoreError> {
         self.write(|_| {
-            self.execute("DELETE FROM messages WHERE session_id = ?1 AND active = 0 AND compacted = 1", [session])
+            self.execute(
+                "DELETE FROM messages WHERE session_id = ?1 AND active = 0 AND compacted = 1",
+                [session],
+            )
         })
     }
 

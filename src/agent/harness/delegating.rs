@@ -76,7 +76,9 @@ impl<M: Model> Harness<M> {
         let open = !policy.block_tools;
         let granted: Vec<String> = asked
             .iter()
-            .filter(|tool| open || !BLOCKED.contains(&tool.as_str()) || (may_delegate && *tool == "delegate_task"))
+            .filter(|tool| {
+                open || !BLOCKED.contains(&tool.as_str()) || (may_delegate && *tool == "delegate_task")
+            })
             .cloned()
             .collect();
         let mut event = Delegation {

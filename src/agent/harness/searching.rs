@@ -17,7 +17,9 @@ impl<M: Model> Run<'_, M> {
     pub(super) fn session_search(&mut self, arguments: &Value) -> ToolResult {
         let name = self.session.name.clone();
         match self.harness.search_as(Some(&name), arguments) {
-            Ok(answer) if self.harness.policy.search.verbatim => ToolResult::done(answer.to_json().to_string()),
+            Ok(answer) if self.harness.policy.search.verbatim => {
+                ToolResult::done(answer.to_json().to_string())
+            }
             Ok(answer) => ToolResult::done(retold(&answer.to_json().to_string())),
             Err(error) => ToolResult::failed(error.to_string()),
         }
