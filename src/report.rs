@@ -4,6 +4,7 @@
 //! command line. Numbers carry their unit in the column's head.
 
 pub mod audit;
+pub mod audit_html;
 pub mod breaks;
 pub mod conform;
 pub mod matrix;

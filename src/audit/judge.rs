@@ -53,7 +53,6 @@ pub struct Auditor {
     texts: usize,
     /// Bytes and tokens of prompts whose tokens were counted.
     measured: (u64, u64),
-    prompt_tokens_unjudged: u64,
 }
 
 /// What an audit found.
@@ -89,13 +88,13 @@ impl Auditor {
             held: 0,
             texts: 0,
             measured: (0, 0),
-            prompt_tokens_unjudged: 0,
         }
     }
 
-    /// The newest judgement.
-    pub fn newest(&self) -> Option<&Judged> {
-        self.judged.last()
+    /// Judgements from a place on, each with the name of its conversation.
+    pub fn since(&self, place: usize) -> impl Iterator<Item = (&Judged, &str)> {
+        let name = |judged: &Judged| self.names.get(judged.conversation).map_or("", String::as_str);
+        self.judged.iter().skip(place).map(move |judged| (judged, name(judged)))
     }
 
     /// Number of requests so far.

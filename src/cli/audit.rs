@@ -1,5 +1,7 @@
 //! `hermes-lab audit`
 
+mod watch;
+
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -12,7 +14,7 @@ use crate::audit::summary::{Summary, summarise};
 use crate::audit::{Audit, Auditor, Options, SCHEMA};
 use crate::cli::{Answer, BadInput, CommandResult, input, json_text};
 use crate::diag::{Diagnostic, nearest};
-use crate::report::audit as report;
+use crate::report::{audit as report, audit_html as report_html};
 
 /// Why did the prompt cache miss? One verdict a request, for any log
 #[derive(Debug, clap::Args)]
@@ -29,6 +31,18 @@ pub(super) struct Args {
     /// Write JSON instead of text
     #[arg(long)]
     json: bool,
+    /// Write one self-contained page as well
+    #[arg(long, value_name = "FILE")]
+    html: Option<String>,
+    /// Compare with another log of the same work
+    #[arg(long, value_name = "OTHER", conflicts_with = "watch")]
+    against: Option<String>,
+    /// Follow a growing file, a line a request as they come
+    #[arg(long, conflicts_with_all = ["json", "html", "requests"])]
+    watch: bool,
+    /// With --watch: stop after so many quiet seconds
+    #[arg(long, value_name = "SECONDS", requires = "watch")]
+    until_quiet: Option<u64>,
     /// Show hashes and lengths instead of texts and names
     #[arg(long)]
     redact: bool,
@@ -52,7 +66,14 @@ pub(super) fn run(args: &Args) -> CommandResult {
     {
         return folder(args, only);
     }
+    if args.watch {
+        return watch::run(args, format);
+    }
     let found = audit(args, &args.paths, format)?;
+    if let Some(other) = &args.against {
+        let other = audit(args, std::slice::from_ref(other), format)?;
+        return Ok(against(args, &found, &other));
+    }
     answer(args, &found, None)
 }
 
@@ -77,6 +98,9 @@ fn answer(args: &Args, found: &Found, case: Option<&Value>) -> CommandResult {
         summary: &summary,
         redact: args.redact,
     };
+    if let Some(path) = &args.html {
+        input::write(path, &report_html::page(&view))?;
+    }
     let text = if args.json {
         let mut value = to_json(&view, found);
         if let Some(case) = case {
@@ -93,6 +117,26 @@ fn answer(args: &Args, found: &Found, case: Option<&Value>) -> CommandResult {
 
 fn coded(text: String, summary: &Summary) -> Answer {
     if summary.blind { Answer::not_judged(text) } else { Answer::of(text, !summary.findings) }
+}
+
+fn view<'a>(args: &Args, found: &'a Found, summary: &'a Summary) -> report::View<'a> {
+    report::View { audit: &found.audit, readings: &found.readings, summary, redact: args.redact }
+}
+
+/// Two logs of the same work side by side.
+fn against(args: &Args, found: &Found, other: &Found) -> Answer {
+    let sums = (summarise(&found.audit, &found.readings), summarise(&other.audit, &other.readings));
+    let (this, that) = (view(args, found, &sums.0), view(args, other, &sums.1));
+    let text = if args.json {
+        json_text(&report::comparison_json(&this, &that))
+    } else {
+        report::comparison(&this, &that)
+    };
+    if sums.0.blind || sums.1.blind {
+        return Answer::not_judged(text);
+    }
+    // The first log is the one under question: worse than the other is a finding.
+    Answer::of(text, sums.0.lost <= sums.1.lost)
 }
 
 fn to_json(view: &report::View<'_>, found: &Found) -> Value {

@@ -300,6 +300,95 @@ pub fn requests(view: &View<'_>) -> String {
     table.render()
 }
 
+/// One request as one line, as it is followed.
+pub fn line(judged: &Judged, name: &str, redact: bool) -> String {
+    let mut text = format!("#{} {} {}", judged.index, shown(redact, name), judged.verdict.word());
+    if !matches!(judged.cause, Cause::None | Cause::ColdStart) {
+        text.push_str(&format!(" {}", judged.cause.word()));
+    }
+    for latent in &judged.latent {
+        text.push_str(&format!(" + {}", latent.word()));
+    }
+    if !judged.pointer.is_empty() {
+        text.push_str(&format!(" at {}", judged.pointer));
+    }
+    text.push_str(&format!("  {} read", grouped(judged.tokens.read)));
+    if judged.tokens.lost > 0 {
+        text.push_str(&format!(", {} lost", grouped(judged.tokens.lost)));
+    }
+    text.push('\n');
+    text
+}
+
+/// Figures of two logs: name, this, that.
+fn figures(this: &View<'_>, that: &View<'_>) -> Vec<(String, f64, f64)> {
+    let of = |name: &str, figure: &dyn Fn(&Summary) -> f64| (name.to_owned(), figure(this.summary), figure(that.summary));
+    let mut rows = vec![
+        of("requests", &|sum| sum.requests as f64),
+        of("conversations", &|sum| sum.conversations as f64),
+        of("hit rate, %", &|sum| sum.hit_rate() * 100.0),
+        of("reachable hit rate, %", &|sum| sum.hit_rate_reachable() * 100.0),
+        of("prompt tokens", &|sum| sum.prompt as f64),
+        of("tokens read", &|sum| sum.read as f64),
+        of("tokens lost", &|sum| sum.lost as f64),
+        of("prompts, dollars", &|sum| sum.money.unwrap_or(0.0)),
+        of("lost, dollars", &|sum| sum.money_lost.unwrap_or(0.0)),
+    ];
+    let mut causes: Vec<Cause> =
+        this.summary.causes.iter().chain(&that.summary.causes).map(|(cause, _)| *cause).collect();
+    causes.sort_unstable();
+    causes.dedup();
+    for cause in causes {
+        let count = |sum: &Summary| {
+            sum.causes.iter().find(|(one, _)| *one == cause).map_or(0, |(_, cost)| cost.requests + cost.latent) as f64
+        };
+        rows.push(of(cause.word(), &count));
+    }
+    rows
+}
+
+/// The first request that two logs judge differently.
+fn parting(this: &View<'_>, that: &View<'_>) -> Option<usize> {
+    this.audit
+        .requests
+        .iter()
+        .zip(&that.audit.requests)
+        .position(|(a, b)| (a.verdict, a.cause, &a.pointer) != (b.verdict, b.cause, &b.pointer))
+}
+
+/// Two logs of the same work side by side.
+pub fn comparison(this: &View<'_>, that: &View<'_>) -> String {
+    let mut table = Table::new(&["figure", "this", "other", "difference"]).right(&[1, 2, 3]);
+    let number = |value: f64| {
+        if value.fract().abs() < 1e-9 && value.abs() < 1e15 { format!("{value:.0}") } else { format!("{value:.4}") }
+    };
+    for (name, a, b) in figures(this, that) {
+        let sign = if a > b { "+" } else { "" };
+        table.row([name, number(a), number(b), format!("{sign}{}", number(a - b))]);
+    }
+    let mut text = table.render();
+    if let Some(at) = parting(this, that) {
+        let (a, b) = (&this.audit.requests[at], &that.audit.requests[at]);
+        text.push_str(&format!(
+            "\nthey part at request {at}: {} {} here, {} {} there\n",
+            a.verdict.word(), a.cause.word(), b.verdict.word(), b.cause.word()
+        ));
+    }
+    text
+}
+
+/// The comparison as JSON.
+pub fn comparison_json(this: &View<'_>, that: &View<'_>) -> Value {
+    let rows: serde_json::Map<String, Value> = figures(this, that)
+        .into_iter()
+        .map(|(name, a, b)| (name, json!({"this": a, "other": b, "difference": a - b})))
+        .collect();
+    json!({
+        "schema": crate::audit::SCHEMA, "figures": rows, "parting": parting(this, that),
+        "this": this.summary.to_json(this.readings), "other": that.summary.to_json(that.readings),
+    })
+}
+
 /// The facts of a case, a line each.
 pub fn case(path: &str, facts: &Value) -> String {
     let mut text = format!("{path}\n");
