@@ -25,7 +25,11 @@ fn every_case_is_answered_as_expected() {
         let got = json_of(&entry.path());
         for (name, value) in case["expected"].as_object().unwrap() {
             if got["case"].get(name) != Some(value) {
-                wrong.push(format!("{}: {name}: expected {value}, found {:?}", case["id"], got["case"].get(name)));
+                wrong.push(format!(
+                    "{}: {name}: expected {value}, found {:?}",
+                    case["id"],
+                    got["case"].get(name)
+                ));
             }
         }
     }
@@ -35,7 +39,8 @@ fn every_case_is_answered_as_expected() {
 
 #[expect(clippy::disallowed_methods, reason = "a test runs the command on its own data")]
 fn json_of(path: &Path) -> Value {
-    let out = Command::new(env!("CARGO_BIN_EXE_hermes-lab")).arg("audit").arg(path).arg("--json").output().unwrap();
+    let out =
+        Command::new(env!("CARGO_BIN_EXE_hermes-lab")).arg("audit").arg(path).arg("--json").output().unwrap();
     serde_json::from_slice(&out.stdout)
         .unwrap_or_else(|_| panic!("{}: {}", path.display(), String::from_utf8_lossy(&out.stderr)))
 }

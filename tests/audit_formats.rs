@@ -39,7 +39,9 @@ fn a_http_archive_is_read_entry_by_entry_with_its_streamed_usage() {
             })
         })
         .collect();
-    let mut all = vec![json!({"startedDateTime": "2026-11-25T09:00:00Z", "request": {"method": "GET", "url": "https://x.example/logo.png"}, "response": {"status": 200}})];
+    let mut all = vec![
+        json!({"startedDateTime": "2026-11-25T09:00:00Z", "request": {"method": "GET", "url": "https://x.example/logo.png"}, "response": {"status": 200}}),
+    ];
     all.extend(entries);
     let archive = json!({"log": {"version": "1.2", "creator": {"name": "t"}, "entries": all}});
     for text in [archive.to_string(), serde_json::to_string_pretty(&archive).unwrap()] {
@@ -57,7 +59,8 @@ fn compressed_logs_are_read_as_they_are() {
     let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     gz.write_all(&plain).unwrap();
     shows_the_clock(gz.finish().unwrap(), Format::Wrapped);
-    let zst = ruzstd::encoding::compress_to_vec(plain.as_slice(), ruzstd::encoding::CompressionLevel::Fastest);
+    let zst =
+        ruzstd::encoding::compress_to_vec(plain.as_slice(), ruzstd::encoding::CompressionLevel::Fastest);
     shows_the_clock(zst, Format::Wrapped);
 }
 
@@ -104,15 +107,17 @@ fn gateway_and_tracer_exports_are_read() {
         }))
         .collect();
     shows_the_clock(lines(&langfuse), Format::Langfuse);
-    let span = |turn: usize| json!({
-        "traceId": "t", "spanId": format!("s{turn}"), "name": "chat gpt-4o", "startTimeUnixNano": format!("{}", 1_780_000_000_000_000_000_u64 + turn as u64 * 20_000_000_000),
-        "attributes": [
-            {"key": "gen_ai.request.model", "value": {"stringValue": "gpt-4o"}},
-            {"key": "gen_ai.conversation.id", "value": {"stringValue": "a"}},
-            {"key": "gen_ai.input.messages", "value": {"stringValue": part(turn, "messages").to_string()}},
-            {"key": "gen_ai.tool.definitions", "value": {"stringValue": part(turn, "tools").to_string()}},
-        ],
-    });
+    let span = |turn: usize| {
+        json!({
+            "traceId": "t", "spanId": format!("s{turn}"), "name": "chat gpt-4o", "startTimeUnixNano": format!("{}", 1_780_000_000_000_000_000_u64 + turn as u64 * 20_000_000_000),
+            "attributes": [
+                {"key": "gen_ai.request.model", "value": {"stringValue": "gpt-4o"}},
+                {"key": "gen_ai.conversation.id", "value": {"stringValue": "a"}},
+                {"key": "gen_ai.input.messages", "value": {"stringValue": part(turn, "messages").to_string()}},
+                {"key": "gen_ai.tool.definitions", "value": {"stringValue": part(turn, "tools").to_string()}},
+            ],
+        })
+    };
     let spans: Vec<Value> = turns.map(span).collect();
     shows_the_clock(lines(&spans), Format::Otel);
     let document = json!({"resourceSpans": [{"resource": {}, "scopeSpans": [{"spans": spans}]}]});
@@ -126,7 +131,9 @@ fn a_rollout_of_codex_is_judged_by_its_counts() {
         json!({"timestamp": "2026-11-25T10:00:00Z", "type": "turn_context", "payload": {"model": "gpt-5.4"}}),
     ];
     let mut total = 0;
-    for (turn, (input, cached)) in [(9000, 0), (10_000, 8960), (11_000, 9984), (12_000, 3456)].into_iter().enumerate() {
+    for (turn, (input, cached)) in
+        [(9000, 0), (10_000, 8960), (11_000, 9984), (12_000, 3456)].into_iter().enumerate()
+    {
         total += input;
         let event = json!({"timestamp": format!("2026-11-25T10:00:{:02}Z", turn * 10 + 5), "type": "event_msg", "payload": {"type": "token_count", "info": {
             "total_token_usage": {"input_tokens": total}, "last_token_usage": {"input_tokens": input, "cached_input_tokens": cached, "output_tokens": 50},

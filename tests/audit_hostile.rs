@@ -10,20 +10,37 @@ use crate::audit_support::{Session, Wire, audit_bytes};
 
 fn seed(format: usize) -> Vec<u8> {
     let wires = [Wire::Anthropic, Wire::Chat, Wire::Responses, Wire::Gemini];
-    let session = Session { wire: wires[format % 4], name: "s".into(), salt: 3, tools: 3, steps: vec![1, 0, 2], folded: 5 };
+    let session = Session {
+        wire: wires[format % 4],
+        name: "s".into(),
+        salt: 3,
+        tools: 3,
+        steps: vec![1, 0, 2],
+        folded: 5,
+    };
     session.log(&[], true).iter().flat_map(|line| format!("{line}\n").into_bytes()).collect()
 }
 
 fn other_seed(format: Format) -> Vec<u8> {
     let text = match format {
-        Format::ClaudeCode => r#"{"type":"user","uuid":"a","sessionId":"s","timestamp":"2026-01-01T00:00:00Z","message":{"role":"user","content":"x"}}
+        Format::ClaudeCode => {
+            r#"{"type":"user","uuid":"a","sessionId":"s","timestamp":"2026-01-01T00:00:00Z","message":{"role":"user","content":"x"}}
 {"type":"assistant","uuid":"b","sessionId":"s","requestId":"r","message":{"model":"claude-sonnet-4-5","content":[{"type":"text","text":"y"}],"usage":{"input_tokens":1,"cache_read_input_tokens":2,"cache_creation_input_tokens":3}}}
-"#,
-        Format::Codex => r#"{"timestamp":"2026-01-01T00:00:00Z","type":"event_msg","payload":{"type":"token_count","info":{"total_token_usage":{"input_tokens":9},"last_token_usage":{"input_tokens":9,"cached_input_tokens":3}}}}
-"#,
-        Format::Har => r#"{"log":{"entries":[{"request":{"url":"https://a.example/v1/messages","method":"POST","postData":{"text":"{\"model\":\"x\",\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]}"}},"response":{"status":200,"content":{"text":"{\"usage\":{\"input_tokens\":1}}"}}}]}}"#,
-        Format::Otel => r#"{"resourceSpans":[{"scopeSpans":[{"spans":[{"attributes":[{"key":"gen_ai.usage.input_tokens","value":{"intValue":"5"}}]}]}]}]}"#,
-        Format::Ledger => "{\"ledger\":1,\"lab\":\"0.1.0\"}\n{\"n\":1,\"at\":0,\"session\":\"s\",\"what\":{}}\n",
+"#
+        }
+        Format::Codex => {
+            r#"{"timestamp":"2026-01-01T00:00:00Z","type":"event_msg","payload":{"type":"token_count","info":{"total_token_usage":{"input_tokens":9},"last_token_usage":{"input_tokens":9,"cached_input_tokens":3}}}}
+"#
+        }
+        Format::Har => {
+            r#"{"log":{"entries":[{"request":{"url":"https://a.example/v1/messages","method":"POST","postData":{"text":"{\"model\":\"x\",\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]}"}},"response":{"status":200,"content":{"text":"{\"usage\":{\"input_tokens\":1}}"}}}]}}"#
+        }
+        Format::Otel => {
+            r#"{"resourceSpans":[{"scopeSpans":[{"spans":[{"attributes":[{"key":"gen_ai.usage.input_tokens","value":{"intValue":"5"}}]}]}]}]}"#
+        }
+        Format::Ledger => {
+            "{\"ledger\":1,\"lab\":\"0.1.0\"}\n{\"n\":1,\"at\":0,\"session\":\"s\",\"what\":{}}\n"
+        }
         _ => r#"[{"conversations":[{"from":"human","value":"x"}]}]"#,
     };
     text.as_bytes().to_vec()

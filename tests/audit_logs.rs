@@ -17,8 +17,10 @@ fn truth_word(cause: &str) -> &str {
 
 #[expect(clippy::disallowed_methods, reason = "a test runs the command on its own data")]
 fn judged(path: &str) -> Value {
-    let out = Command::new(env!("CARGO_BIN_EXE_hermes-lab")).args(["audit", path, "--json"]).output().unwrap();
-    serde_json::from_slice(&out.stdout).unwrap_or_else(|_| panic!("{path}: {}", String::from_utf8_lossy(&out.stderr)))
+    let out =
+        Command::new(env!("CARGO_BIN_EXE_hermes-lab")).args(["audit", path, "--json"]).output().unwrap();
+    serde_json::from_slice(&out.stdout)
+        .unwrap_or_else(|_| panic!("{path}: {}", String::from_utf8_lossy(&out.stderr)))
 }
 
 /// What an answer says in the words of the truth.
@@ -41,7 +43,8 @@ fn found(answer: &Value) -> Value {
 #[test]
 fn every_log_is_judged_as_its_truth_says_in_every_format() {
     let root = format!("{}/tests/logs", env!("CARGO_MANIFEST_DIR"));
-    let truth: Value = serde_json::from_str(&std::fs::read_to_string(format!("{root}/truth.json")).unwrap()).unwrap();
+    let truth: Value =
+        serde_json::from_str(&std::fs::read_to_string(format!("{root}/truth.json")).unwrap()).unwrap();
     let mut logs = 0;
     for (name, expected) in truth.as_object().unwrap() {
         for file in ["requests.jsonl", "claude-code-transcript.jsonl"] {
@@ -58,7 +61,10 @@ fn every_log_is_judged_as_its_truth_says_in_every_format() {
 
 #[test]
 fn what_a_transcript_cannot_show_is_said_and_graded() {
-    let path = format!("{}/tests/logs/anthropic/tool_shuffle/claude-code-transcript.jsonl", env!("CARGO_MANIFEST_DIR"));
+    let path = format!(
+        "{}/tests/logs/anthropic/tool_shuffle/claude-code-transcript.jsonl",
+        env!("CARGO_MANIFEST_DIR")
+    );
     let answer = judged(&path);
     assert!(answer["summary"]["sources"][0]["not_judged"].as_str().unwrap().contains("transcript"));
     assert_eq!(answer["requests"][5]["evidence"], "inferred");
@@ -70,7 +76,13 @@ fn what_a_transcript_cannot_show_is_said_and_graded() {
 fn the_exit_code_says_whether_anything_was_unplanned() {
     let root = format!("{}/tests/logs/anthropic", env!("CARGO_MANIFEST_DIR"));
     let code = |path: &str| {
-        Command::new(env!("CARGO_BIN_EXE_hermes-lab")).args(["audit", path]).output().unwrap().status.code().unwrap()
+        Command::new(env!("CARGO_BIN_EXE_hermes-lab"))
+            .args(["audit", path])
+            .output()
+            .unwrap()
+            .status
+            .code()
+            .unwrap()
     };
     assert_eq!(code(&format!("{root}/clean/requests.jsonl")), 0);
     assert_eq!(code(&format!("{root}/compaction/requests.jsonl")), 0);

@@ -12,8 +12,19 @@ fn wire() -> impl Strategy<Value = Wire> {
 
 fn session() -> impl Strategy<Value = Session> {
     (wire(), 1_u64..10_000, 3_usize..7, prop::collection::vec(0_usize..4, 2..8), any::<u64>()).prop_map(
-        |(wire, salt, tools, steps, folded)| Session { wire, name: format!("s{salt}"), salt, tools, steps, folded },
+        |(wire, salt, tools, steps, folded)| Session {
+            wire,
+            name: format!("s{salt}"),
+            salt,
+            tools,
+            steps,
+            folded,
+        },
     )
+}
+
+fn marked_session() -> impl Strategy<Value = Session> {
+    session().prop_map(|session| Session { wire: Wire::Anthropic, ..session })
 }
 
 fn mutation() -> impl Strategy<Value = Mutation> {
@@ -44,7 +55,7 @@ fn quiet(lines: &[Value]) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_clean_session_gives_no_finding(session in session(), named in any::<bool>()) {
@@ -107,8 +118,7 @@ proptest! {
     }
 
     #[test]
-    fn a_pause_is_named_and_is_no_finding(session in session(), turn in 1_usize..7, named in any::<bool>()) {
-        prop_assume!(session.wire == Wire::Anthropic);
+    fn a_pause_is_named_and_is_no_finding(session in marked_session(), turn in 1_usize..7, named in any::<bool>()) {
         let turn = turn.min(session.len() - 1);
         let audit = audit(&session.log(&[(Mutation::Idle, turn)], named));
         prop_assert_eq!(causes(&audit), vec![(turn, vec![Mutation::Idle.cause()])]);
@@ -130,8 +140,7 @@ proptest! {
     }
 
     #[test]
-    fn a_read_that_the_bill_shows_is_never_called_a_miss(session in session(), turn in 1_usize..7) {
-        prop_assume!(session.wire == Wire::Anthropic);
+    fn a_read_that_the_bill_shows_is_never_called_a_miss(session in marked_session(), turn in 1_usize..7) {
         let turn = turn.min(session.len() - 1);
         let mut lines = session.log(&[(Mutation::Idle, turn)], true);
         for (at, line) in lines.iter_mut().enumerate() {
@@ -145,8 +154,7 @@ proptest! {
     }
 
     #[test]
-    fn a_providers_miss_on_a_stable_prefix_is_never_blamed_on_the_prompt(session in session(), turn in 1_usize..7) {
-        prop_assume!(session.wire == Wire::Anthropic);
+    fn a_providers_miss_on_a_stable_prefix_is_never_blamed_on_the_prompt(session in marked_session(), turn in 1_usize..7) {
         let turn = turn.min(session.len() - 1);
         let mut lines = session.log(&[], true);
         for (at, line) in lines.iter_mut().enumerate() {

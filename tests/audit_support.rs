@@ -92,16 +92,19 @@ pub struct Session {
 }
 
 const WORDS: &[&str] = &[
-    "harbour", "lantern", "quartz", "meadow", "timber", "saffron", "glacier", "orchard", "ripple", "velvet", "compass",
-    "willow", "beacon", "copper", "granite", "thicket",
+    "harbour", "lantern", "quartz", "meadow", "timber", "saffron", "glacier", "orchard", "ripple", "velvet",
+    "compass", "willow", "beacon", "copper", "granite", "thicket",
 ];
 
-/// A text of so many words.
+/// A text of so many words, unlike that of any other salt.
 pub fn words(salt: u64, count: u64) -> String {
-    (0..count)
-        .map(|at| WORDS[((salt.wrapping_mul(31).wrapping_add(at * at + at * 7 + salt % 13)) % 16) as usize])
-        .collect::<Vec<_>>()
-        .join(" ")
+    let mut state = salt.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let mut next = || {
+        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        (mixed ^ (mixed >> 27)) >> 59
+    };
+    (0..count).map(|_| WORDS[usize::try_from(next() % 16).unwrap()]).collect::<Vec<_>>().join(" ")
 }
 
 impl Session {
@@ -112,7 +115,8 @@ impl Session {
 
     /// The request of a turn under these mutations (each from its turn on).
     pub fn request(&self, turn: usize, mutations: &[(Mutation, usize)]) -> Value {
-        let has = |wanted: Mutation| mutations.iter().any(|(mutation, from)| *mutation == wanted && turn >= *from);
+        let has =
+            |wanted: Mutation| mutations.iter().any(|(mutation, from)| *mutation == wanted && turn >= *from);
         let model = match (self.wire, has(Mutation::ModelSwitch)) {
             (Wire::Anthropic, false) => "claude-sonnet-4-5",
             (Wire::Anthropic, true) => "claude-opus-4-5",
@@ -180,7 +184,11 @@ impl Session {
 
     fn result(&self, step: usize, call: usize, cut: bool) -> String {
         let own = words(self.salt * 13 + step as u64 * 5 + call as u64 * 3, 60);
-        if cut { format!("{} [trimmed]", own.split(' ').next().unwrap_or_default()) } else { format!("{own} {step} {call}") }
+        if cut {
+            format!("{} [trimmed]", own.split(' ').next().unwrap_or_default())
+        } else {
+            format!("{own} {step} {call}")
+        }
     }
 
     fn id(&self, step: usize, call: usize) -> String {
@@ -203,11 +211,23 @@ impl Session {
         }
     }
 
-    fn anthropic(&self, turn: usize, model: &str, tools: Vec<Value>, system: &str, has: &dyn Fn(Mutation) -> bool) -> Value {
+    fn anthropic(
+        &self,
+        turn: usize,
+        model: &str,
+        tools: Vec<Value>,
+        system: &str,
+        has: &dyn Fn(Mutation) -> bool,
+    ) -> Value {
         let text = |text: String, place: usize| -> Value {
-            if self.folded >> (place % 60) & 1 == (turn as u64 & 1) { json!(text) } else { json!([{"type": "text", "text": text}]) }
+            if self.folded >> (place % 60) & 1 == (turn as u64 & 1) {
+                json!(text)
+            } else {
+                json!([{"type": "text", "text": text}])
+            }
         };
-        let mut messages = vec![json!({"role": "user", "content": text(self.user(0, has(Mutation::UserEdit)), 0)})];
+        let mut messages =
+            vec![json!({"role": "user", "content": text(self.user(0, has(Mutation::UserEdit)), 0)})];
         for (step, &calls) in self.steps.iter().enumerate().take(turn) {
             let mut said = vec![json!({"type": "text", "text": words(self.salt + step as u64 * 11, 10)})];
             said.extend((0..calls).map(|call| {
@@ -243,9 +263,20 @@ impl Session {
         body
     }
 
-    fn chat(&self, turn: usize, model: &str, tools: Vec<Value>, system: &str, has: &dyn Fn(Mutation) -> bool) -> Value {
+    fn chat(
+        &self,
+        turn: usize,
+        model: &str,
+        tools: Vec<Value>,
+        system: &str,
+        has: &dyn Fn(Mutation) -> bool,
+    ) -> Value {
         let text = |text: String, place: usize| -> Value {
-            if self.folded >> (place % 60) & 1 == (turn as u64 & 1) { json!(text) } else { json!([{"type": "text", "text": text}]) }
+            if self.folded >> (place % 60) & 1 == (turn as u64 & 1) {
+                json!(text)
+            } else {
+                json!([{"type": "text", "text": text}])
+            }
         };
         let mut messages = vec![
             json!({"role": "system", "content": system}),
@@ -274,7 +305,14 @@ impl Session {
         body
     }
 
-    fn responses(&self, turn: usize, model: &str, tools: Vec<Value>, system: &str, has: &dyn Fn(Mutation) -> bool) -> Value {
+    fn responses(
+        &self,
+        turn: usize,
+        model: &str,
+        tools: Vec<Value>,
+        system: &str,
+        has: &dyn Fn(Mutation) -> bool,
+    ) -> Value {
         let said = |role: &str, kind: &str, text: String| json!({"type": "message", "role": role, "content": [{"type": kind, "text": text}]});
         let mut input = vec![said("user", "input_text", self.user(0, has(Mutation::UserEdit)))];
         for (step, &calls) in self.steps.iter().enumerate().take(turn) {
@@ -297,7 +335,14 @@ impl Session {
         body
     }
 
-    fn gemini(&self, turn: usize, model: &str, tools: Vec<Value>, system: &str, has: &dyn Fn(Mutation) -> bool) -> Value {
+    fn gemini(
+        &self,
+        turn: usize,
+        model: &str,
+        tools: Vec<Value>,
+        system: &str,
+        has: &dyn Fn(Mutation) -> bool,
+    ) -> Value {
         let said = |role: &str, text: String| json!({"role": role, "parts": [{"text": text}]});
         let mut contents = vec![said("user", self.user(0, has(Mutation::UserEdit)))];
         for (step, &calls) in self.steps.iter().enumerate().take(turn) {
@@ -306,7 +351,9 @@ impl Session {
                 contents.push(said("user", self.user(step + 1, false)));
                 continue;
             }
-            let made: Vec<Value> = (0..calls).map(|call| json!({"functionCall": {"name": "tool_0", "args": {"place": call}}})).collect();
+            let made: Vec<Value> = (0..calls)
+                .map(|call| json!({"functionCall": {"name": "tool_0", "args": {"place": call}}}))
+                .collect();
             contents.push(json!({"role": "model", "parts": made}));
             let results: Vec<Value> = (0..calls)
                 .map(|call| {
@@ -316,7 +363,7 @@ impl Session {
                 .collect();
             contents.push(json!({"role": "user", "parts": results}));
         }
-        let tools: Vec<Value> = tools.into_iter().map(|tool| json!({"functionDeclarations": [tool]})).collect();
+        let tools = json!([{"functionDeclarations": tools}]);
         let mut body = json!({
             "model": model, "systemInstruction": {"parts": [{"text": system}]}, "tools": tools, "contents": contents,
         });
@@ -330,7 +377,8 @@ impl Session {
     pub fn log(&self, mutations: &[(Mutation, usize)], named: bool) -> Vec<Value> {
         (0..self.len())
             .map(|turn| {
-                let idle = mutations.iter().any(|(mutation, from)| *mutation == Mutation::Idle && turn >= *from);
+                let idle =
+                    mutations.iter().any(|(mutation, from)| *mutation == Mutation::Idle && turn >= *from);
                 let at = 1_780_000_000 + turn as u64 * 20 + if idle { 720 } else { 0 };
                 let mut line = json!({"timestamp": at, "request": self.request(turn, mutations)});
                 if named {

@@ -62,8 +62,10 @@ const LOOKED_AT: usize = 64;
 
 /// Finds the thread of a request. `name` is what the log calls its conversation; with `by_name` nothing else counts.
 pub(super) fn find(threads: &[Thread], prompt: &Prompt, name: Option<&str>, by_name: bool) -> Kinship {
-    let mut candidates: Vec<usize> =
-        (0..threads.len()).filter(|at| name.is_none_or(|name| threads[*at].name == name)).collect();
+    let mut candidates: Vec<usize> = (0..threads.len())
+        .filter(|at| name.is_none_or(|name| threads[*at].name == name))
+        .filter(|at| by_name || threads[*at].last.shape == prompt.shape)
+        .collect();
     candidates.sort_by_key(|at| std::cmp::Reverse(threads[*at].touched));
     if by_name {
         return candidates.first().map_or(Kinship::New, |at| Kinship::Follows(*at));
@@ -148,18 +150,14 @@ fn is_branch(thread: &Thread, prompt: &Prompt, len: usize) -> bool {
             return false;
         }
     }
-    // A rewind goes on with something said by the user, or with another answer and what followed it.
-    let starts = news.first().is_none_or(|seg| {
-        seg.speaker == Speaker::Assistant || seg.speaker == Speaker::User && seg.kind != Kind::Answer
-    });
-    let edits_in_place = news.len() > 1
-        && rest.first().zip(news.first()).is_some_and(|(old, new)| {
-            old.speaker == new.speaker
-                && old.kind == new.kind
-                && new.speaker == Speaker::User
-                && rest.len() > 1
-        });
-    starts && !(edits_in_place && news.iter().any(|seg| seg.speaker == Speaker::Assistant))
+    // A rewind goes on with one new message of the user, or with another answer to the same request.
+    let turns = prompt.turns.len()
+        - prompt.turns.partition_point(|turn| (turn.first + turn.count) as usize <= shared);
+    match news.first() {
+        None => true,
+        Some(seg) if seg.speaker == Speaker::Assistant => len == shared,
+        Some(seg) => seg.speaker == Speaker::User && seg.kind != Kind::Answer && turns == 1,
+    }
 }
 
 fn same_call(a: &crate::audit::prompt::Seg, b: &crate::audit::prompt::Seg) -> bool {
@@ -189,7 +187,10 @@ fn similar_start(last: &Prompt, prompt: &Prompt) -> bool {
     if a >= last.segs.len() || b >= prompt.segs.len() || prompt.turns.len() < last.turns.len() {
         return false;
     }
-    if prompt.turns.len() < 2 {
+    let heads = (&last.segs[..a], &prompt.segs[..b]);
+    let kin =
+        heads.0.is_empty() || heads.0.iter().any(|seg| heads.1.iter().any(|other| other.hash == seg.hash));
+    if prompt.turns.len() < 2 || !kin {
         return false;
     }
     let (old, new) = (last.text(a), prompt.text(b));

@@ -250,6 +250,9 @@ struct Outline {
     array: &'static str,
 }
 
+/// Names under which Gemini holds its function declarations.
+const DECLARATIONS: [&str; 2] = ["functionDeclarations", "function_declarations"];
+
 /// Parameters that belong to the key of message entries (provider-caching 2.4), beside those of nested objects.
 const PARAMS: &[&str] = &[
     "tool_choice",
@@ -330,10 +333,31 @@ impl Parser {
         }
         let (items, _) = json::elements(body, span.start)?;
         for (index, item) in items.iter().enumerate() {
+            let index = u32::try_from(index).unwrap_or(u32::MAX);
+            if level == Level::Tools
+                && prompt.shape == Shape::Gemini
+                && self.declarations(prompt, body, item, index)
+            {
+                continue;
+            }
             let element = self.element(body, item, level, prompt.shape);
-            append(prompt, &element, u32::try_from(index).unwrap_or(u32::MAX), false);
+            append(prompt, &element, index, false);
         }
         Ok(())
+    }
+
+    /// Gemini: one declaration is one segment. False when the tool declares no functions.
+    fn declarations(&mut self, prompt: &mut Prompt, body: &[u8], tool: &Range<usize>, index: u32) -> bool {
+        let list = DECLARATIONS.iter().find_map(|name| json::field(body, tool, name));
+        let Some((items, _)) = list.and_then(|list| json::elements(body, list.start).ok()) else {
+            return false;
+        };
+        for (place, item) in items.iter().enumerate() {
+            let element = self.element(body, item, Level::Tools, prompt.shape);
+            let part = Part::Block(u32::try_from(place).unwrap_or(u32::MAX));
+            prompt.segs.extend(element.parts.iter().map(|seg| Seg { element: index, part, ..*seg }));
+        }
+        true
     }
 
     fn element(&mut self, body: &[u8], span: &Range<usize>, level: Level, shape: Shape) -> Rc<Element> {
@@ -466,6 +490,15 @@ impl Parser {
             for call in calls_of(body, span) {
                 what = Kind::Call;
                 ids.push(IdFact { id: id_hash(body, &call, "id"), answers: false });
+            }
+        }
+        if shape == Shape::Gemini {
+            let raw = &body[span.clone()];
+            let has = |name: &str| memchr::memmem::find(raw, name.as_bytes()).is_some();
+            if has("\"functionResponse\"") || has("\"function_response\"") {
+                what = Kind::Answer;
+            } else if has("\"functionCall\"") || has("\"function_call\"") {
+                what = Kind::Call;
             }
         }
         if body[span.start] == b'"' {
@@ -840,6 +873,11 @@ impl Prompt {
         };
         let element = if seg.lone { String::new() } else { format!("/{}", seg.element) };
         match seg.part {
+            Part::Block(place) if seg.level == Level::Tools => {
+                let list = format!("/{array}{element}/{}", DECLARATIONS[0]);
+                let found = json::at_pointer(&self.body, &self.root(), &list).is_some();
+                format!("/{array}{element}/{}/{place}", DECLARATIONS[usize::from(!found)])
+            }
             Part::Whole => format!("/{array}{element}"),
             Part::Content => format!("/{array}{element}/content"),
             Part::Block(block) => format!("/{array}{element}/content/{block}"),

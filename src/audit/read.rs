@@ -322,7 +322,8 @@ pub fn recognise(bytes: &[u8]) -> Option<Format> {
     if has("payload") && has("type") {
         return Some(Format::Codex);
     }
-    if has("type") && (has("sessionId") || has("uuid") || has("leafUuid") || has("parentUuid")) {
+    let own = has("sessionId") && !has("traceId") && !has("request");
+    if has("type") && (own || has("uuid") || has("leafUuid") || has("parentUuid")) {
         return Some(Format::ClaudeCode);
     }
     if let Some(request) = value("request")

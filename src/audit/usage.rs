@@ -34,7 +34,7 @@ impl Usage {
     /// Reads a provider's usage object; `None` when it is none.
     pub fn of(value: &Value) -> Option<Self> {
         let object = value.as_object()?;
-        let count = |path: &str| value.pointer(path).and_then(Value::as_u64);
+        let count = |path: &str| count(value, path);
         let first = |paths: &[&str]| paths.iter().find_map(|path| count(path));
         let output = first(&[
             "/output_tokens",
@@ -75,7 +75,7 @@ impl Usage {
     }
 
     fn beside(value: &Value, output: u64) -> Self {
-        let count = |path: &str| value.pointer(path).and_then(Value::as_u64);
+        let count = |path: &str| count(value, path);
         let written = count("/cache_creation_input_tokens").or_else(|| count("/cacheWriteInputTokens"));
         let hour = count("/cache_creation/ephemeral_1h_input_tokens").unwrap_or(0);
         let five = count("/cache_creation/ephemeral_5m_input_tokens");
@@ -88,6 +88,13 @@ impl Usage {
             output,
         }
     }
+}
+
+/// More tokens than any request has: a larger count is no count.
+const TOKENS_MAX: u64 = 1_000_000_000;
+
+fn count(value: &Value, path: &str) -> Option<u64> {
+    value.pointer(path).and_then(Value::as_u64).filter(|count| *count <= TOKENS_MAX)
 }
 
 /// Dollars for a million tokens.

@@ -322,7 +322,9 @@ pub fn line(judged: &Judged, name: &str, redact: bool) -> String {
 
 /// Figures of two logs: name, this, that.
 fn figures(this: &View<'_>, that: &View<'_>) -> Vec<(String, f64, f64)> {
-    let of = |name: &str, figure: &dyn Fn(&Summary) -> f64| (name.to_owned(), figure(this.summary), figure(that.summary));
+    let of = |name: &str, figure: &dyn Fn(&Summary) -> f64| {
+        (name.to_owned(), figure(this.summary), figure(that.summary))
+    };
     let mut rows = vec![
         of("requests", &|sum| sum.requests as f64),
         of("conversations", &|sum| sum.conversations as f64),
@@ -340,7 +342,10 @@ fn figures(this: &View<'_>, that: &View<'_>) -> Vec<(String, f64, f64)> {
     causes.dedup();
     for cause in causes {
         let count = |sum: &Summary| {
-            sum.causes.iter().find(|(one, _)| *one == cause).map_or(0, |(_, cost)| cost.requests + cost.latent) as f64
+            sum.causes
+                .iter()
+                .find(|(one, _)| *one == cause)
+                .map_or(0, |(_, cost)| cost.requests + cost.latent) as f64
         };
         rows.push(of(cause.word(), &count));
     }
@@ -360,7 +365,11 @@ fn parting(this: &View<'_>, that: &View<'_>) -> Option<usize> {
 pub fn comparison(this: &View<'_>, that: &View<'_>) -> String {
     let mut table = Table::new(&["figure", "this", "other", "difference"]).right(&[1, 2, 3]);
     let number = |value: f64| {
-        if value.fract().abs() < 1e-9 && value.abs() < 1e15 { format!("{value:.0}") } else { format!("{value:.4}") }
+        if value.fract().abs() < 1e-9 && value.abs() < 1e15 {
+            format!("{value:.0}")
+        } else {
+            format!("{value:.4}")
+        }
     };
     for (name, a, b) in figures(this, that) {
         let sign = if a > b { "+" } else { "" };
@@ -371,7 +380,10 @@ pub fn comparison(this: &View<'_>, that: &View<'_>) -> String {
         let (a, b) = (&this.audit.requests[at], &that.audit.requests[at]);
         text.push_str(&format!(
             "\nthey part at request {at}: {} {} here, {} {} there\n",
-            a.verdict.word(), a.cause.word(), b.verdict.word(), b.cause.word()
+            a.verdict.word(),
+            a.cause.word(),
+            b.verdict.word(),
+            b.cause.word()
         ));
     }
     text

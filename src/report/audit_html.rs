@@ -68,7 +68,10 @@ mod tests {
         let hostile = json!({"text": "</script><script>alert(1)</script><!-- & \u{2028}"}).to_string();
         let safe = harmless(&hostile);
         assert!(!safe.contains(['<', '>', '&']));
-        assert_eq!(serde_json::from_str::<Value>(&safe).unwrap(), serde_json::from_str::<Value>(&hostile).unwrap());
+        assert_eq!(
+            serde_json::from_str::<Value>(&safe).unwrap(),
+            serde_json::from_str::<Value>(&hostile).unwrap()
+        );
     }
 
     #[test]

@@ -68,7 +68,7 @@ impl Reader for Codex {
 }
 
 fn counts(value: &Value) -> Option<Usage> {
-    let count = |name: &str| value.get(name).and_then(Value::as_u64);
+    let count = |name: &str| value.get(name).and_then(Value::as_u64).map(|count| count.min(1_000_000_000));
     let input = count("input_tokens")?;
     let read = count("cached_input_tokens").unwrap_or(0).min(input);
     Some(Usage { fresh: input - read, read, output: count("output_tokens").unwrap_or(0), ..Usage::default() })

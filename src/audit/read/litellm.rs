@@ -97,8 +97,9 @@ impl Reader for Langfuse {
 
 /// Langfuse counts cached tokens beside the input.
 fn details(value: &Value) -> Option<Usage> {
-    let count =
-        |names: &[&str]| names.iter().find_map(|name| value.get(*name).and_then(Value::as_u64)).unwrap_or(0);
+    let count = |names: &[&str]| {
+        names.iter().find_map(|name| value.get(*name).and_then(Value::as_u64)).unwrap_or(0).min(1_000_000_000)
+    };
     let usage = Usage {
         fresh: count(&["input", "prompt_tokens"]),
         read: count(&["cache_read_input_tokens", "input_cached_tokens", "input_cache_read", "cached_tokens"]),

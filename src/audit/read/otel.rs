@@ -70,7 +70,7 @@ fn attributes(value: &Value) -> Map<String, Value> {
 fn span(line: u64, value: &Value) -> Option<Record> {
     let found = attributes(value);
     let get = |names: &[&str]| names.iter().find_map(|name| found.get(*name));
-    let count = |names: &[&str]| get(names).and_then(Value::as_u64);
+    let count = |names: &[&str]| get(names).and_then(Value::as_u64).map(|count| count.min(1_000_000_000));
     let word = |names: &[&str]| get(names).and_then(Value::as_str).map(str::to_owned);
     let messages =
         get(&["gen_ai.input.messages", "gen_ai.prompt", "llm.input_messages", "input.value"]).map(inner);
