@@ -1,7 +1,7 @@
 //! The command line: parses, calls, prints, exits. One file per subcommand.
 //!
 //! This room alone prints, reads arguments and the environment, and decides the exit code: 0 holds, 1 a law, claim or
-//! baseline does not hold, 2 the input is bad. What a command found goes to standard output, what it has to say about
+//! baseline does not hold, 2 the input is bad, 3 the input does not show enough to be judged. What a command found goes to standard output, what it has to say about
 //! itself to standard error.
 #![expect(
     clippy::print_stderr,
@@ -10,7 +10,11 @@
     reason = "the command line is where the lab meets files and people"
 )]
 
+<<<<<<< HEAD
 mod bench;
+=======
+mod audit;
+>>>>>>> audit
 mod breaks;
 mod compare;
 mod completions;
@@ -61,6 +65,7 @@ enum Command {
     Policy(policy::Args),
     Scenario(scenario::Args),
     Conform(conform::Args),
+    Audit(audit::Args),
     Completions(completions::Args),
 }
 
@@ -68,16 +73,21 @@ enum Command {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Answer {
     text: String,
-    holds: bool,
+    code: u8,
 }
 
 impl Answer {
     fn holds(text: impl Into<String>) -> Self {
-        Self { text: text.into(), holds: true }
+        Self { text: text.into(), code: 0 }
     }
 
     fn of(text: impl Into<String>, holds: bool) -> Self {
-        Self { text: text.into(), holds }
+        Self { text: text.into(), code: if holds { 0 } else { DOES_NOT_HOLD } }
+    }
+
+    /// Nothing was wrong with the input, and it does not show enough to be judged.
+    fn not_judged(text: impl Into<String>) -> Self {
+        Self { text: text.into(), code: NOT_JUDGED }
     }
 }
 
@@ -103,6 +113,8 @@ type CommandResult = Result<Answer, BadInput>;
 const DOES_NOT_HOLD: u8 = 1;
 /// Exit code for bad input.
 const BAD_INPUT: u8 = 2;
+/// Exit code when the input does not show enough to be judged.
+const NOT_JUDGED: u8 = 3;
 
 /// Runs the command that the process was called with.
 pub fn main() -> ExitCode {
@@ -122,7 +134,7 @@ pub fn main() -> ExitCode {
             let mut out = std::io::stdout().lock();
             // A reader that closed its end has seen enough.
             let _ = out.write_all(answer.text.as_bytes()).and_then(|()| out.flush());
-            ExitCode::from(if answer.holds { 0 } else { DOES_NOT_HOLD })
+            ExitCode::from(answer.code)
         }
         Err(BadInput(faults)) => {
             for fault in &faults {
@@ -146,6 +158,7 @@ fn answer(cli: Cli) -> CommandResult {
         Some(Command::Policy(args)) => policy::run(&args),
         Some(Command::Scenario(args)) => scenario::run(&args),
         Some(Command::Conform(args)) => conform::run(&args),
+        Some(Command::Audit(args)) => audit::run(&args),
         Some(Command::Completions(args)) => Ok(completions::run(&args)),
         None if cli.selftest => selftest::run(&selftest::Args { json: cli.json }),
         None if !cli.breaks.is_empty() => breaks::run(&breaks::Args { ids: cli.breaks, json: cli.json }),

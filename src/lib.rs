@@ -73,6 +73,7 @@
 //! claim or a baseline that does not hold is data, and exit code 1. A broken invariant of our own panics.
 
 pub mod agent;
+pub mod audit;
 pub mod cache;
 pub mod cli;
 pub mod diag;

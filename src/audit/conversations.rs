@@ -1,0 +1,211 @@
+//! Which conversation a request belongs to: found by what it extends and what it shares, helped by ids.
+//!
+//! A log may interleave sessions, subagents, reviews, title calls and retries, with or without ids. A request belongs
+//! to the thread whose earlier request it extends; else to the thread with which it shares most; else it begins one.
+
+use std::rc::Rc;
+
+use crate::audit::compare::looks_like_summary;
+use crate::audit::prompt::{ByHash, Kind, Prompt, Speaker};
+use crate::wire::Level;
+use crate::world::Millis;
+
+/// The end of an earlier request.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct End {
+    /// Segments up to there.
+    pub len: usize,
+    /// Index of the request.
+    pub index: usize,
+    /// Its start.
+    pub at: Option<Millis>,
+    /// Tokens up to there, where a provider counted them.
+    pub tokens: Option<u64>,
+}
+
+/// One conversation.
+#[derive(Debug)]
+pub(super) struct Thread {
+    /// Its number.
+    pub number: usize,
+    /// Name that the log gives it.
+    pub name: String,
+    /// Its newest request.
+    pub last: Rc<Prompt>,
+    /// Where the newest one ends.
+    pub end: End,
+    /// Route of the newest one.
+    pub route: Option<String>,
+    /// Ends of all its requests, by the running hash there.
+    pub ends: ByHash<End>,
+    /// Index of the newest compaction, and the size behind it.
+    pub compacted: Option<(usize, u64)>,
+    /// Ordinal of the newest request among all.
+    pub touched: usize,
+    /// How often the last marker stayed although the prompt grew.
+    pub stayed: usize,
+}
+
+/// How a request relates to the threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kinship {
+    /// It begins a conversation.
+    New,
+    /// It extends an earlier request of a thread that is not the newest one: a branch, a rewind, an interleaving.
+    Branch(usize, u128),
+    /// It is to be held against the newest request of a thread.
+    Follows(usize),
+}
+
+/// Threads that are looked at, newest first.
+const LOOKED_AT: usize = 64;
+
+/// Finds the thread of a request. `name` is what the log calls its conversation; with `by_name` nothing else counts.
+pub(super) fn find(threads: &[Thread], prompt: &Prompt, name: Option<&str>, by_name: bool) -> Kinship {
+    let mut candidates: Vec<usize> = (0..threads.len())
+        .filter(|at| name.is_none_or(|name| threads[*at].name == name))
+        .filter(|at| by_name || threads[*at].last.shape == prompt.shape)
+        .collect();
+    candidates.sort_by_key(|at| std::cmp::Reverse(threads[*at].touched));
+    if by_name {
+        return candidates.first().map_or(Kinship::New, |at| Kinship::Follows(*at));
+    }
+    candidates.truncate(LOOKED_AT);
+    if let Some(found) = extended(threads, &candidates, prompt) {
+        return found;
+    }
+    let best = candidates
+        .iter()
+        .map(|at| (score(&threads[*at].last, prompt), *at))
+        .filter(|(score, _)| *score > 0)
+        // Among equals the newest, which comes first.
+        .fold(
+            None,
+            |best: Option<(u64, usize)>, one| {
+                if best.is_none_or(|best| one.0 > best.0) { Some(one) } else { best }
+            },
+        );
+    match best {
+        Some((_, at)) => Kinship::Follows(at),
+        None => match candidates.first() {
+            // A named conversation goes on even where little is shared, unless this looks like somebody else.
+            Some(at) if name.is_some() && same_agent(&threads[*at].last, prompt) => Kinship::Follows(*at),
+            _ => Kinship::New,
+        },
+    }
+}
+
+/// The thread with the longest earlier request that this one extends.
+fn extended(threads: &[Thread], candidates: &[usize], prompt: &Prompt) -> Option<Kinship> {
+    let mut best: Option<(usize, usize, u128)> = None;
+    for (place, chain) in prompt.chain.iter().enumerate().rev() {
+        if best.is_some() || place + 1 < first_message(prompt) + 1 {
+            break;
+        }
+        for &at in candidates {
+            if let Some(end) = threads[at].ends.get(chain)
+                && end.len == place + 1
+            {
+                best = Some((place + 1, at, *chain));
+                break;
+            }
+        }
+    }
+    let (len, at, chain) = best?;
+    let thread = &threads[at];
+    if thread.last.shared(prompt) >= thread.last.cacheable() {
+        return Some(Kinship::Follows(at));
+    }
+    let newest = thread.end.len == len && thread.last.chain.get(len - 1) == Some(&chain);
+    if newest || !is_branch(thread, prompt, len) {
+        return Some(Kinship::Follows(at));
+    }
+    Some(Kinship::Branch(at, chain))
+}
+
+fn first_message(prompt: &Prompt) -> usize {
+    prompt.segs.partition_point(|seg| seg.level < Level::Messages)
+}
+
+/// True when what differs from the newest request is a new direction, not an edited old one.
+fn is_branch(thread: &Thread, prompt: &Prompt, len: usize) -> bool {
+    let last = &thread.last;
+    let shared = last.shared(prompt);
+    if len > shared {
+        return true;
+    }
+    // Something of the rest came back: the history was edited, not left.
+    let rest = &last.segs[shared..];
+    let again = prompt.segs[shared..].iter().any(|seg| {
+        seg.size >= 24 && rest.iter().any(|other| other.hash == seg.hash || same_call(seg, other))
+    });
+    if again {
+        return false;
+    }
+    let news = &prompt.segs[shared..];
+    if news.iter().any(|seg| seg.kind == Kind::Text) && prompt.held() {
+        let summary = (shared..prompt.segs.len())
+            .any(|at| prompt.segs[at].kind == Kind::Text && looks_like_summary(&prompt.text(at)));
+        if summary {
+            return false;
+        }
+    }
+    // A rewind goes on with one new message of the user, or with another answer to the same request.
+    let turns = prompt.turns.len()
+        - prompt.turns.partition_point(|turn| (turn.first + turn.count) as usize <= shared);
+    match news.first() {
+        None => true,
+        Some(seg) if seg.speaker == Speaker::Assistant => len == shared,
+        Some(seg) => seg.speaker == Speaker::User && seg.kind != Kind::Answer && turns == 1,
+    }
+}
+
+fn same_call(a: &crate::audit::prompt::Seg, b: &crate::audit::prompt::Seg) -> bool {
+    a.id != 0 && a.id == b.id && a.kind == b.kind
+}
+
+/// Bytes of messages that two prompts share, in any order; 0 when they have nothing to do with each other.
+fn score(last: &Prompt, prompt: &Prompt) -> u64 {
+    let old = &last.segs[first_message(last)..];
+    let new = &prompt.segs[first_message(prompt)..];
+    let mut hashes: Vec<u128> = old.iter().map(|seg| seg.hash).collect();
+    hashes.sort_unstable();
+    let shared: u64 =
+        new.iter().filter(|seg| hashes.binary_search(&seg.hash).is_ok()).map(|seg| u64::from(seg.size)).sum();
+    let total: u64 = old.iter().map(|seg| u64::from(seg.size)).sum();
+    let calls =
+        new.iter().filter(|seg| old.iter().take(64).any(|other| same_call(seg, other))).count() as u64;
+    let first = (prompt.held() && last.held() && similar_start(last, prompt)) as u64;
+    // A short word in common, such as "ok", makes no kin.
+    let enough = shared >= 64 || shared * 3 >= total && shared > 0 || calls > 0 || first > 0;
+    if enough { shared + 256 * calls + 128 * first } else { 0 }
+}
+
+/// True when the first messages differ in a part only, and what follows is no fresh start.
+fn similar_start(last: &Prompt, prompt: &Prompt) -> bool {
+    let (a, b) = (first_message(last), first_message(prompt));
+    if a >= last.segs.len() || b >= prompt.segs.len() || prompt.turns.len() < last.turns.len() {
+        return false;
+    }
+    let heads = (&last.segs[..a], &prompt.segs[..b]);
+    let kin =
+        heads.0.is_empty() || heads.0.iter().any(|seg| heads.1.iter().any(|other| other.hash == seg.hash));
+    if prompt.turns.len() < 2 || !kin {
+        return false;
+    }
+    let (old, new) = (last.text(a), prompt.text(b));
+    let short = old.len().min(new.len());
+    let head = old.bytes().zip(new.bytes()).take_while(|(a, b)| a == b).count();
+    let tail = old.bytes().rev().zip(new.bytes().rev()).take_while(|(a, b)| a == b).count();
+    short > 0 && (head + tail).min(short) * 2 >= short
+}
+
+/// True when a request of a named conversation is its going on rather than another agent's.
+fn same_agent(last: &Prompt, prompt: &Prompt) -> bool {
+    let head = |prompt: &Prompt| -> Vec<u128> {
+        prompt.segs[..first_message(prompt)].iter().map(|seg| seg.hash).collect()
+    };
+    let starts = prompt.turns.iter().all(|turn| turn.speaker != Speaker::Assistant);
+    let same_head = head(last) == head(prompt) && !head(last).is_empty();
+    same_head && !starts
+}
