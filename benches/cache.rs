@@ -26,7 +26,9 @@ fn traces(c: &mut Criterion) {
     group.bench_function("engine-lru-10000", |b| {
         b.iter(|| policies::rates(black_box(&blocks), Policy::Lru, 10_000, false));
     });
-    group.bench_function("clairvoyant-10000", |b| b.iter(|| policies::clairvoyant(black_box(&blocks), 10_000)));
+    group.bench_function("clairvoyant-10000", |b| {
+        b.iter(|| policies::clairvoyant(black_box(&blocks), 10_000))
+    });
     group.finish();
 }
 

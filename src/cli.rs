@@ -10,11 +10,8 @@
     reason = "the command line is where the lab meets files and people"
 )]
 
-<<<<<<< HEAD
-mod bench;
-=======
 mod audit;
->>>>>>> audit
+mod bench;
 mod breaks;
 mod compare;
 mod completions;

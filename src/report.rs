@@ -3,12 +3,9 @@
 //! A report turns a finished result into text and decides nothing. The same result is also given as JSON by the
 //! command line. Numbers carry their unit in the column's head.
 
-<<<<<<< HEAD
-pub mod bench;
-=======
 pub mod audit;
 pub mod audit_html;
->>>>>>> audit
+pub mod bench;
 pub mod breaks;
 pub mod conform;
 pub mod matrix;

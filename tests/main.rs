@@ -1,16 +1,16 @@
 //! One integration binary; one module per subject.
 
-mod bench;
-mod cache_cases;
-mod cli;
-mod costs;
-mod determinism;
 mod audit_cases;
 mod audit_formats;
 mod audit_hostile;
 mod audit_logs;
 mod audit_properties;
 mod audit_support;
+mod bench;
+mod cache_cases;
+mod cli;
+mod costs;
+mod determinism;
 mod hardened_threats;
 mod lab;
 mod laws;

@@ -86,6 +86,7 @@ const KEPT_MAX: usize = 1 << 16;
 fn lifetime(ttl: Ttl) -> Millis {
     match ttl {
         Ttl::Minutes5 => 300_000,
+        Ttl::Minutes30 => 1_800_000,
         Ttl::Hour1 => 3_600_000,
     }
 }

@@ -102,19 +102,10 @@ fn continues(key: &ConversationKey, event: &Event, request: &Request) -> bool {
 }
 
 impl Conversation {
-<<<<<<< HEAD
     /// The system prompt, its segments put together.
     pub fn system(&self) -> String {
         let system = self.segments.iter().filter(|segment| segment.level == Level::System);
         system.map(|segment| &*segment.text).collect()
-=======
-    /// The system prompt.
-    pub fn system(&self) -> &str {
-        self.segments
-            .iter()
-            .find(|segment| segment.level == Level::System)
-            .map_or("", |segment| &*segment.text)
->>>>>>> guard
     }
 
     /// Place of the first message.

@@ -125,31 +125,8 @@ impl<M: Model> Harness<M> {
 
     fn delegation(&self, parent: &Parent, children: u64) -> Delegation {
         let defaults = crate::policy::Delegate::default();
-<<<<<<< HEAD
         Delegation {
             depth: parent.depth,
-=======
-        let refusal = if depth >= policy.max_spawn_depth {
-            Some("depth_limit")
-        } else if goals.iter().any(|goal| goal.trim().is_empty()) {
-            Some("goal_missing")
-        } else if goals.len() as u64 > policy.max_concurrent_children {
-            Some("too_many_tasks")
-        } else {
-            None
-        };
-        let may_delegate = policy.orchestrator_enabled && depth + 1 < policy.max_spawn_depth;
-        let open = !policy.block_tools;
-        let granted: Vec<String> = asked
-            .iter()
-            .filter(|tool| {
-                open || !BLOCKED.contains(&tool.as_str()) || (may_delegate && *tool == "delegate_task")
-            })
-            .cloned()
-            .collect();
-        let mut event = Delegation {
-            depth,
->>>>>>> audit
             depth_max: defaults.max_spawn_depth,
             children,
             children_max: defaults.max_concurrent_children,

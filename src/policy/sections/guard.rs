@@ -88,17 +88,14 @@ knobs! {
         separators_max: u64 = 25_000, [1, 100_000_000], "separators", "Hermes tools/approval_detection.py:702", "L5";
         /// Characters of all readings of one command together; what needs more is refused like an overlong command.
         derived_chars_max: u64 = 2_000_000, [1, 1_000_000_000], "characters", "lab: bounds the guard's own work", "L5";
-<<<<<<< HEAD
-/// Commands are judged at all.
+        /// Texts that shells and other programs inside one command would run; more are refused like an overlong command.
+        payloads_max: u64 = 256, [0, 1_000_000], "texts", "lab: bounds the guard's own work", "L5";
+        /// Commands are judged at all.
         enabled: bool = true, "switch", "Hermes tools/approval.py:1128", "L5";
         /// What the user answers when asked.
         user_answer: UserAnswer = UserAnswer::Once, "choice", "hermes-lab", "-";
         /// Where commands run: local, docker, ssh, modal, …
         backend: String = "local".to_owned(), "name", "Hermes tools/approval.py:1018", "L5";
-=======
-        /// Texts that shells and other programs inside one command would run; more are refused like an overlong command.
-        payloads_max: u64 = 256, [0, 1_000_000], "texts", "lab: bounds the guard's own work", "L5";
->>>>>>> guard
         /// Reads commands by structure: closes the known gaps and lifts the known overreach.
         hardened: bool = false, "switch", "lab: the gaps and overreach that the vectors' notes name", "L5";
     }
