@@ -58,6 +58,7 @@ pub fn shipped() -> &'static [(&'static str, &'static str)] {
         ("reopen", include_str!("../scenarios/reopen.toml")),
         ("grown", include_str!("../scenarios/grown.toml")),
         ("errands", include_str!("../scenarios/errands.toml")),
+        ("schedule", include_str!("../scenarios/schedule.toml")),
         ("runaway", include_str!("../scenarios/runaway.toml")),
     ]
 }

@@ -24,6 +24,7 @@ mod session;
 use std::collections::BTreeMap;
 
 use crate::agent::compress::estimate;
+use crate::agent::cron::Scheduler;
 use crate::agent::guard::Guard;
 use crate::agent::memory::{MemoryStore, Target};
 use crate::agent::review::IdleQueue;
@@ -104,6 +105,9 @@ pub struct Harness<M> {
     world: Name,
     reviews: u64,
     children: u64,
+    /// Processes that scan for due jobs.
+    schedulers: Vec<Scheduler>,
+    cron_runs: u64,
     /// Order in which the tool server lists its tools.
     tool_order_seed: u64,
     killed_after: Option<usize>,
@@ -137,6 +141,8 @@ impl<M: Model> Harness<M> {
             world: Name::from(""),
             reviews: 0,
             children: 0,
+            schedulers: Vec::new(),
+            cron_runs: 0,
             tool_order_seed: 0,
             killed_after: None,
             skills_changed: false,

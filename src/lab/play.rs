@@ -145,7 +145,7 @@ fn set_the_stage(harness: &mut Harness<ScriptedModel>, scenario: &Scenario) -> R
         harness.workspace().write(&file.path, text.as_bytes())?;
     }
     for job in &scenario.jobs {
-        harness.add_job(&job.name, &job.schedule, &job.prompt);
+        harness.add_job(&job.name, &job.schedule, &job.prompt)?;
     }
     Ok(())
 }

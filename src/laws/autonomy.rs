@@ -95,6 +95,11 @@ pub(super) fn judge(ledger: &Ledger, bench: &mut Bench) {
                     .then(|| (job.job.to_string(), format!("a scheduled run did `{}` a job", job.action)));
                 bench.subject("L5.no-self-scheduling", event, wrong);
             }
+            What::ToolRefused(refused)
+                if refused.lane == Lane::Cron && &*refused.tool == "cronjob_manage" =>
+            {
+                bench.examine("L5.no-self-scheduling");
+            }
             What::CronFired(run) if &*run.outcome == "ran" => {
                 let again = !fired.insert((run.job.clone(), run.occurrence));
                 let wrong = if again {

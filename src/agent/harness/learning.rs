@@ -73,7 +73,9 @@ impl<M: Model> Harness<M> {
         if early {
             self.learn(session, &report, memory_due)?;
         }
-        if let Some(answer) = &report.answer {
+        if let Some(answer) =
+            report.answer.as_ref().filter(|answer| !self.is_silent(session, &report, answer))
+        {
             session.delivered = turn;
             let chars = answer.chars().count() as u64;
             self.event(&session.name.clone(), What::Delivered(Delivered { turn, chars }));
