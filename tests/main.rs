@@ -14,6 +14,7 @@ mod determinism;
 mod hardened_threats;
 mod lab;
 mod laws;
+mod mechanism_cases;
 mod props;
 mod readme;
 mod support;
