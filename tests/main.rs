@@ -20,4 +20,5 @@ mod support;
 mod tidy;
 mod tokens;
 mod traces;
+mod guard_hardened;
 mod vectors;
