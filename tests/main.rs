@@ -11,6 +11,7 @@ mod cache_cases;
 mod cli;
 mod costs;
 mod determinism;
+mod guard_hardened;
 mod hardened_threats;
 mod lab;
 mod laws;

@@ -8,6 +8,8 @@
 
 mod checks;
 mod decide;
+mod expand;
+mod hardened;
 pub mod hardline;
 pub mod limits;
 pub mod lists;
@@ -58,6 +60,9 @@ pub fn classify(command: &str, homes: &Homes, knobs: &policy::Guard) -> Classifi
     if limits::exceeded(command, knobs) {
         return refused();
     }
+    if knobs.hardened {
+        return by_words(command, homes, knobs).unwrap_or_else(refused);
+    }
     let mut unfolded = variants::unfold(command, homes, variants::Budget::of(knobs));
     if unfolded.over_budget {
         return refused();
@@ -73,6 +78,27 @@ pub fn classify(command: &str, homes: &Homes, knobs: &policy::Guard) -> Classifi
         rules::find(&unfolded.variants, &unfolded.inspection).map(|rule| rule.id.clone())
     };
     Classification { hardline, rule }
+}
+
+/// The hardened reading; `None` when the command needs more work than the budget allows.
+fn by_words(command: &str, homes: &Homes, knobs: &policy::Guard) -> Option<Classification> {
+    let mut reading = hardened::read(command, homes, variants::Budget::of(knobs));
+    if reading.over_budget {
+        return None;
+    }
+    if reading.lines.iter().any(|line| lifecycle_guard::blocks(line)) {
+        reading.inspection.found.push("gateway_spliced");
+    }
+    let hardline = hardline::find_in_words(&reading.lines, &reading.masked).map(str::to_owned);
+    let rule = rules::find_in_words(&reading, command).filter(|_| !is_own_cleanup(command));
+    Some(Classification { hardline, rule: rule.map(|rule| rule.id.clone()) })
+}
+
+/// True when the command lets sudo read a password from its input.
+fn sudo_reads_stdin(command: &str, homes: &Homes, knobs: &policy::Guard) -> bool {
+    hardline::sudo_reads_stdin(&normalize::normalize(command, homes))
+        || (knobs.hardened
+            && hardened::sudo_reads_stdin(&hardened::read(command, homes, variants::Budget::of(knobs))))
 }
 
 /// Notes a command against the agent's own gateway whose words are spliced from quoted pieces.

@@ -8,12 +8,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::lists::{self, denied};
-use super::normalize::{Homes, normalize};
+use super::normalize::Homes;
 use super::reviewer::{ReviewRequest, ReviewerFailed, Verdict};
 use super::tally::Tally;
 use super::unattended::{Context, is_isolated};
 use super::variants::Budget;
-use super::{Classification, classify, hardline, message, own};
+use super::{Classification, classify, message, own};
 use crate::policy::{self, GuardMode, Unattended};
 
 /// A command that wants to run.
@@ -264,8 +264,8 @@ impl Guard {
                 return Some(decision);
             }
         }
-        let reads = !knobs.sudo_password_configured
-            && hardline::sudo_reads_stdin(&normalize(request.command, request.homes));
+        let reads =
+            !knobs.sudo_password_configured && super::sudo_reads_stdin(request.command, request.homes, knobs);
         reads.then(|| self.settle(request, Kind::SudoStdin, None, ""))
     }
 

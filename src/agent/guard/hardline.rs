@@ -22,7 +22,12 @@ struct Floor {
     masked: bool,
 }
 
-static FLOOR: LazyLock<Vec<Floor>> = LazyLock::new(|| {
+static FLOOR: LazyLock<Vec<Floor>> = LazyLock::new(|| floor(r"\b"));
+
+/// The same for readings that hold whole words: `reboot-check` is another word than `reboot`.
+static WORDS: LazyLock<Vec<Floor>> = LazyLock::new(|| floor(r"(?:\s|$)"));
+
+fn floor(end_of_word: &str) -> Vec<Floor> {
     let remove = |path: &str| {
         let end = r"(?:\s|$|[);|&`])";
         format!(r#"{POSITION}rm\s+(?:-\S*\s+)*(?:{path}{end}|["']{path}["'])"#)
@@ -32,15 +37,19 @@ static FLOOR: LazyLock<Vec<Floor>> = LazyLock::new(|| {
         ("rm_root", remove(r"/(?:\.{0,2}/)*\.{0,2}\**"), false),
         ("rm_system_dir", remove(r"/(?:home|root|etc|usr|var|bin|sbin|boot|lib)(?:/\*)?"), false),
         ("rm_home", remove(r"(?:~|\$HOME|\$\{HOME\})(?:/\*?)?"), false),
-        ("mkfs", here(r"mkfs(?:\.[a-z0-9]+)?\b"), false),
+        ("mkfs", here(&format!(r"mkfs(?:\.[a-z0-9]+)?{end_of_word}")), false),
         ("dd_block_device", here(&format!(r"dd\b[^\n]*\bof={DEVICE}")), false),
-        ("redirect_block_device", format!(r">\s*{DEVICE}\b"), true),
+        ("redirect_block_device", format!(r">\s*{DEVICE}{end_of_word}"), true),
         ("fork_bomb", r":\(\)\s*\{\s*:\s*\|\s*:\s*&\s*\}\s*;\s*:".to_owned(), true),
-        ("kill_all", here(r"kill\s+(?:-\S+\s+)*-1\b"), false),
-        ("shutdown", here(r"(?:shutdown|reboot|halt|poweroff)\b"), false),
-        ("init_runlevel", here(r"init\s+[06]\b"), false),
-        ("telinit_runlevel", here(r"telinit\s+[06]\b"), false),
-        ("systemctl_power", here(r"systemctl\s+(?:poweroff|reboot|halt|kexec)\b"), false),
+        ("kill_all", here(&format!(r"kill\s+(?:-\S+\s+)*-1{end_of_word}")), false),
+        ("shutdown", here(&format!("(?:shutdown|reboot|halt|poweroff){end_of_word}")), false),
+        ("init_runlevel", here(&format!(r"init\s+[06]{end_of_word}")), false),
+        ("telinit_runlevel", here(&format!(r"telinit\s+[06]{end_of_word}")), false),
+        (
+            "systemctl_power",
+            here(&format!(r"systemctl\s+(?:poweroff|reboot|halt|kexec){end_of_word}")),
+            false,
+        ),
     ];
     entries
         .into_iter()
@@ -49,7 +58,7 @@ static FLOOR: LazyLock<Vec<Floor>> = LazyLock::new(|| {
             Floor { id, pattern: pattern.expect("the patterns are written correctly"), masked }
         })
         .collect()
-});
+}
 
 /// The entries of the floor, in their order.
 pub fn ids() -> impl Iterator<Item = &'static str> {
@@ -66,6 +75,17 @@ pub fn find(variants: &[String], programs: &[String]) -> Option<&'static str> {
             .find(|floor| floor.pattern.is_match(if floor.masked { &masked } else { variant }))
             .map(|floor| floor.id)
     })
+}
+
+/// The first entry that a line of the hardened reading hits; `masked` is searched for what is a matter of text.
+pub(super) fn find_in_words(lines: &[String], masked: &[String]) -> Option<&'static str> {
+    let in_lines = lines.iter().find_map(|line| WORDS.iter().find(|floor| floor.pattern.is_match(line)));
+    let in_text = || {
+        masked.iter().find_map(|text| {
+            FLOOR.iter().find(|floor| floor.id == "fork_bomb" && floor.pattern.is_match(text))
+        })
+    };
+    in_lines.or_else(in_text).map(|floor| floor.id)
 }
 
 /// True when `sudo` is told to read the password from its input (Hermes tools/approval_floors.py).

@@ -26,6 +26,18 @@ pub fn normalize(command: &str, homes: &Homes) -> String {
     fold_ifs(&text)
 }
 
+/// Folds both homes, also where a home stands by itself.
+pub(super) fn fold_homes(text: &str, homes: &Homes) -> String {
+    let text = fold_home(text, &homes.agent, "~/.hermes");
+    let text = fold_home(&text, &homes.user, "~");
+    let home = homes.user.trim_end_matches(['/', '\\']);
+    if home.split(['/', '\\']).filter(|part| !part.is_empty()).count() < 2 {
+        return text;
+    }
+    let bare = |word: &str| if word == home { "~".to_owned() } else { word.to_owned() };
+    text.split(' ').map(bare).collect::<Vec<_>>().join(" ")
+}
+
 /// Removes terminal escape sequences, the 8-bit ones as well, and NUL.
 pub fn strip_escapes(text: &str) -> String {
     if !text.contains(|ch: char| ch == '\u{1b}' || ch == '\0' || ('\u{80}'..='\u{9f}').contains(&ch)) {

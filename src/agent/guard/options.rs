@@ -173,6 +173,27 @@ const WRAPPERS: [Spec; 14] = [
     },
 ];
 
+/// Further programs that run another one; known to the hardened reading only.
+pub const OTHER_WRAPPERS: [Spec; 3] = [
+    Spec {
+        names: &["xargs"],
+        short: "ILEaPnsd",
+        long: &["--replace", "--max-args", "--max-procs", "--arg-file", "--delimiter", "--max-chars"],
+        queries: &["--version", "--help"],
+        positionals: 0,
+        assignments: false,
+    },
+    Spec { names: &["doas"], short: "uC", long: &[], queries: &["-L"], positionals: 0, assignments: false },
+    Spec {
+        names: &["busybox", "unshare", "systemd-run", "parallel", "fakeroot"],
+        short: "",
+        long: &[],
+        queries: &[],
+        positionals: 0,
+        assignments: false,
+    },
+];
+
 /// The wrapper of that name, which runs another program behind its options.
 pub fn wrapper(name: &str) -> Option<&'static Spec> {
     WRAPPERS.iter().find(|spec| spec.names.contains(&name))

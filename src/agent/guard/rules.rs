@@ -11,6 +11,7 @@ use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
 
 use super::checks;
+use super::hardened::Reading;
 use super::payload::Inspection;
 
 /// One rule of `rules.toml`.
@@ -20,10 +21,23 @@ pub struct Rule {
     pub id: String,
     search: Search,
     late: bool,
+    hardened: Hardened,
+    only_hardened: bool,
     /// A command that the rule must match.
     pub example: String,
     /// A command that it must not.
     pub near_miss: String,
+}
+
+/// What becomes of a rule in the hardened reading.
+#[derive(Debug)]
+enum Hardened {
+    /// It is searched as it is.
+    Same,
+    /// Another pattern takes its place.
+    Instead(Regex),
+    /// It is a matter of text and searched with quoted prose blanked.
+    Text,
 }
 
 #[derive(Debug)]
@@ -50,6 +64,14 @@ struct Entry {
     #[serde(default)]
     line: bool,
     check: Option<String>,
+    /// The pattern of the hardened reading.
+    hardened: Option<String>,
+    /// Only the hardened reading knows the rule.
+    #[serde(default)]
+    only_hardened: bool,
+    /// The hardened reading searches text, not words.
+    #[serde(default)]
+    hardened_text: bool,
     example: String,
     near_miss: String,
 }
@@ -68,12 +90,8 @@ fn load(text: &str) -> Result<Vec<Rule>, String> {
 fn compile(entry: Entry, parts: &BTreeMap<String, String>) -> Result<Rule, String> {
     let search = match (&entry.pattern, entry.structure) {
         (Some(pattern), None) => {
-            let pattern = RegexBuilder::new(&expand(pattern, parts)?)
-                .case_insensitive(true)
-                .dot_matches_new_line(!entry.line)
-                .size_limit(64 << 20)
-                .build()
-                .map_err(|error| format!("{}: {error}", entry.id))?;
+            let pattern =
+                build(pattern, parts, entry.line).map_err(|error| format!("{}: {error}", entry.id))?;
             let check = match entry.check.as_deref() {
                 None => None,
                 Some(name) => {
@@ -85,7 +103,31 @@ fn compile(entry: Entry, parts: &BTreeMap<String, String>) -> Result<Rule, Strin
         (None, Some(structure)) => Search::Structure(structure),
         _ => return Err(format!("{}: either a pattern or a structure", entry.id)),
     };
-    Ok(Rule { id: entry.id, search, late: entry.late, example: entry.example, near_miss: entry.near_miss })
+    let hardened = match &entry.hardened {
+        Some(pattern) => {
+            Hardened::Instead(build(pattern, parts, true).map_err(|error| format!("{}: {error}", entry.id))?)
+        }
+        None if entry.hardened_text => Hardened::Text,
+        None => Hardened::Same,
+    };
+    Ok(Rule {
+        only_hardened: entry.only_hardened,
+        hardened,
+        id: entry.id,
+        search,
+        late: entry.late,
+        example: entry.example,
+        near_miss: entry.near_miss,
+    })
+}
+
+fn build(pattern: &str, parts: &BTreeMap<String, String>, line: bool) -> Result<Regex, String> {
+    RegexBuilder::new(&expand(pattern, parts)?)
+        .case_insensitive(true)
+        .dot_matches_new_line(!line)
+        .size_limit(64 << 20)
+        .build()
+        .map_err(|error| error.to_string())
 }
 
 /// Writes the parts into a pattern until no `%NAME%` is left.
@@ -139,8 +181,39 @@ pub fn find(variants: &[String], inspection: &Inspection) -> Option<&'static Rul
     variants
         .iter()
         .enumerate()
-        .find_map(|(at, variant)| RULES.iter().find(|rule| early(at, rule) || rule.matches(variant)))
+        .find_map(|(at, variant)| {
+            let known = RULES.iter().filter(|rule| !rule.only_hardened);
+            known.into_iter().find(|rule| early(at, rule) || rule.matches(variant))
+        })
         .or_else(|| RULES.iter().find(|rule| rule.is_found_in(inspection)))
+}
+
+/// The rule that the hardened reading reports: of the first line that matches anything, the first in list order.
+///
+/// `raw` is the command as it was written, for what no reading shows.
+pub(super) fn find_in_words(reading: &Reading, raw: &str) -> Option<&'static Rule> {
+    let in_line = |line: &String| {
+        RULES.iter().find(|rule| match &rule.hardened {
+            Hardened::Same => rule.matches(line),
+            Hardened::Instead(pattern) => pattern.is_match(line),
+            Hardened::Text => false,
+        })
+    };
+    let early = |rule: &&Rule| !rule.late && rule.is_found_in(&reading.inspection);
+    reading
+        .lines
+        .iter()
+        .find_map(in_line)
+        .or_else(|| RULES.iter().find(early))
+        .or_else(|| {
+            let text = |rule: &&Rule| {
+                matches!(rule.hardened, Hardened::Text)
+                    && (reading.masked.iter().any(|text| rule.matches(text))
+                        || (rule.id == "obfuscation/invisible_unicode" && rule.matches(raw)))
+            };
+            RULES.iter().find(text)
+        })
+        .or_else(|| RULES.iter().find(|rule| rule.is_found_in(&reading.inspection)))
 }
 
 #[cfg(test)]
@@ -176,8 +249,9 @@ mod tests {
 
     #[test]
     fn the_list_has_the_observed_length() {
-        let ids: std::collections::BTreeSet<&str> = RULES.iter().map(|rule| rule.id.as_str()).collect();
-        assert_eq!((RULES.len(), ids.len()), (116, 110));
+        let known: Vec<&Rule> = RULES.iter().filter(|rule| !rule.only_hardened).collect();
+        let ids: std::collections::BTreeSet<&str> = known.iter().map(|rule| rule.id.as_str()).collect();
+        assert_eq!((known.len(), ids.len()), (116, 110));
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub struct Unfolded {
     pub over_budget: bool,
 }
 
-static WINDOWS_PATH: LazyLock<Regex> = LazyLock::new(|| {
+pub(super) static WINDOWS_PATH: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r#"(?:^|[^A-Za-z0-9])[A-Za-z]:\\|(?:^|[\s"'=])\\\\[A-Za-z0-9]"#)
         .expect("the pattern is written correctly")
 });

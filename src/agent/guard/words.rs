@@ -71,7 +71,13 @@ pub fn commands(scan: &Scan) -> Vec<Simple> {
         next += 1;
         let mut reader = Reader { scan, at: start, ended: false };
         let mut simple = Simple { start, ..Simple::default() };
-        let Some(first) = reader.first_word(&mut simple) else { continue };
+        let Some(first) = reader.first_word(&mut simple) else {
+            if !simple.words.is_empty() || !simple.redirections.is_empty() {
+                simple.end = reader.at;
+                found.push(simple);
+            }
+            continue;
+        };
         let name = name_of(&scan.text()[first.range.clone()]);
         // Only the head of a keyword is read here; what follows is read once, from its own start.
         let keyword = KEYWORDS.contains(&name.as_str());
@@ -129,10 +135,18 @@ fn find_wrapped(text: &str, simple: &mut Simple) {
     }
 }
 
-/// The index of the word that a wrapper runs; `None` when it runs none or only answers a question.
-fn behind_options(text: &str, words: &[Word], mut at: usize, spec: &Spec) -> Option<usize> {
-    while let Some(word) = words.get(at) {
-        let word = unquote(&text[word.range.clone()]);
+/// The index of the word that a wrapper runs, from `at` on; `None` when it runs none or only answers a question.
+fn behind_options(text: &str, words: &[Word], at: usize, spec: &Spec) -> Option<usize> {
+    walk_options(at, spec, |at| words.get(at).map(|word| unquote(&text[word.range.clone()])))
+}
+
+/// The same over words that were expanded already.
+pub(super) fn program_behind(words: &[String], at: usize, spec: &Spec) -> Option<usize> {
+    walk_options(at, spec, |at| words.get(at).cloned())
+}
+
+fn walk_options(mut at: usize, spec: &Spec, word_at: impl Fn(usize) -> Option<String>) -> Option<usize> {
+    while let Some(word) = word_at(at) {
         if word == "--" {
             at += 1;
             break;
@@ -150,10 +164,10 @@ fn behind_options(text: &str, words: &[Word], mut at: usize, spec: &Spec) -> Opt
         at += if spec.takes_next(&word) { 2 } else { 1 };
     }
     at += spec.positionals;
-    while spec.assignments && words.get(at).is_some_and(|word| is_assignment(&text[word.range.clone()])) {
+    while spec.assignments && word_at(at).is_some_and(|word| is_assignment(&word)) {
         at += 1;
     }
-    (at < words.len()).then_some(at)
+    word_at(at).map(|_| at)
 }
 
 /// The last component of a path, without `.exe`.

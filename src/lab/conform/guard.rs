@@ -92,6 +92,8 @@ fn decide(given: &Value, command: &str) -> Value {
         yolo: given["yolo"] == "process",
         deny: texts(&given["deny"]),
         allowlist: texts(&given["allowlist"]),
+        // The vectors are of the current revision.
+        deny_in_isolation: true,
         sudo_password_configured: given["sudo_password_configured"] == true,
         ..policy::Guard::default()
     };

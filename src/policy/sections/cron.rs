@@ -65,7 +65,7 @@ knobs! {
         lifecycle_guard: bool = true, "switch", "Hermes cron/jobs.py:1813", "L5";
         /// An interval of 0 minutes is refused; the real agent accepts it and is due at once for ever.
         refuse_zero_interval: bool = false, "switch", "lab: Hermes cron/jobs.py:787 accepts it", "L5";
-        /// How a text says that there is nothing to deliver. The pinned revision is described with `contains`.
-        silence: SilenceRule = SilenceRule::Lines, "choice", "Hermes gateway/response_filters.py:70", "-";
+        /// How a text says that there is nothing to deliver; the current revision reads lines.
+        silence: SilenceRule = SilenceRule::Contains, "choice", "Hermes gateway/response_filters.py:70", "-";
     }
 }

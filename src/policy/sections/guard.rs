@@ -58,8 +58,8 @@ knobs! {
         deny: Vec<String> = Vec::new(), "globs", "Hermes approvals.deny", "L5";
         /// Rule names, commands and globs that are permanently approved.
         allowlist: Vec<String> = Vec::new(), "entries", "Hermes tools/approval_floors.py:144", "L5";
-        /// Deny rules hold in isolated backends as well; the pinned revision skips them there.
-        deny_in_isolation: bool = true, "switch", "Hermes tools/approval.py:1018", "L5";
+        /// Deny rules hold in isolated backends as well, as in the current revision; the pinned one skips them there.
+        deny_in_isolation: bool = false, "switch", "Hermes tools/approval.py:1018", "L5";
         /// Backends that need no guard because nothing of the host can be reached.
         isolated_backends: Vec<String> = ["singularity", "modal", "daytona", "vercel_sandbox"].map(str::to_owned).to_vec(), "names", "Hermes tools/approval.py:1018", "L5";
         /// Backends that are isolated unless they reach the host's files.
