@@ -27,7 +27,7 @@ fn traces(c: &mut Criterion) {
         b.iter(|| policies::rates(black_box(&blocks), Policy::Lru, 10_000, false));
     });
     group.bench_function("clairvoyant-10000", |b| {
-        b.iter(|| policies::clairvoyant(black_box(&blocks), 10_000))
+        b.iter(|| policies::clairvoyant(black_box(&blocks), 10_000));
     });
     group.finish();
 }

@@ -30,6 +30,8 @@ pub mod prices;
 mod select;
 pub mod sglang;
 mod space;
+#[cfg(test)]
+mod testing;
 pub mod tokens;
 pub mod usage;
 pub mod vllm;

@@ -39,11 +39,17 @@ impl Prompt {
     fn of(request: &Value) -> Self {
         let mut prompt = Self::default();
         let list = |value: &Value| value.as_array().cloned().unwrap_or_else(|| vec![value.clone()]);
-        list(&request["tools"]).iter().for_each(|tool| prompt.push(Level::Tools, "", tool));
-        list(&request["system"]).iter().for_each(|part| prompt.push(Level::System, "", part));
+        for tool in list(&request["tools"]) {
+            prompt.push(Level::Tools, "", &tool);
+        }
+        for part in list(&request["system"]) {
+            prompt.push(Level::System, "", &part);
+        }
         for message in list(&request["messages"]) {
             let role = message["role"].as_str().unwrap_or_default();
-            list(&message["content"]).iter().for_each(|block| prompt.push(Level::Messages, role, block));
+            for block in list(&message["content"]) {
+                prompt.push(Level::Messages, role, &block);
+            }
         }
         prompt
     }

@@ -396,3 +396,74 @@ fn is_default(name: &str, value: &str) -> bool {
         _ => matches!(value, "false" | "null"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::testing::prompt;
+
+    fn cache(change: impl FnOnce(&mut Rules)) -> Explicit {
+        let mut rules = Rules { tokens_min: Minimum::Fixed(10), ..Rules::default() };
+        change(&mut rules);
+        Explicit::new(rules)
+    }
+
+    #[test]
+    fn an_entry_lives_to_the_last_millisecond_of_its_lifetime() {
+        for (idle, read) in [(300_000, 50), (300_001, 0)] {
+            let mut cache = cache(|_| {});
+            prompt("a:50*5m").read(&mut cache, 0);
+            assert_eq!(prompt("a:50*5m b:1").read(&mut cache, idle), read);
+        }
+    }
+
+    #[test]
+    fn twenty_positions_are_looked_at_and_not_one_more() {
+        for (pieces, read) in [(19, 50), (20, 0)] {
+            let mut cache = cache(|_| {});
+            prompt("a:50*5m").read(&mut cache, 0);
+            let more: Vec<String> = (0..pieces).map(|piece| format!("p{piece}:1")).collect();
+            assert_eq!(prompt(&format!("a:50 {}*5m", more.join(" "))).read(&mut cache, 1), read, "{pieces}");
+        }
+    }
+
+    #[test]
+    fn a_message_of_many_blocks_takes_as_many_positions() {
+        let mut cache = cache(|_| {});
+        prompt("a:50*5m").read(&mut cache, 0);
+        let mut wide = prompt("a:50 calls:40*5m");
+        wide.facts = vec![Facts::default(), Facts { kind: Kind::ToolUse, blocks: 20, ..Facts::default() }];
+        assert_eq!(wide.read(&mut cache, 1), 0);
+        wide.facts[1].blocks = 19;
+        assert_eq!(prompt("a:50*5m").read(&mut cache, 2), 50);
+        let mut narrow = prompt("a:50 other:40*5m");
+        narrow.facts = wide.facts.clone();
+        assert_eq!(narrow.read(&mut cache, 3), 50);
+    }
+
+    #[test]
+    fn what_the_page_leaves_open_is_a_knob() {
+        // Does reading a long entry keep the shorter one alive?
+        for (refreshes, read) in [(false, 0), (true, 20)] {
+            let mut cache = cache(|rules| rules.refreshes_shorter = refreshes);
+            prompt("a:20*5m b:20*5m").read(&mut cache, 0);
+            prompt("a:20 b:20*5m").read(&mut cache, 200_000);
+            assert_eq!(prompt("a:20*5m c:20").read(&mut cache, 400_000), read);
+        }
+        // Does a marker inside the part that was read leave an entry?
+        for (inside, read) in [(true, 20), (false, 0)] {
+            let mut cache = cache(|rules| rules.entry_inside_hit = inside);
+            prompt("a:20 b:20*5m").read(&mut cache, 0);
+            prompt("a:20*5m b:20*5m").read(&mut cache, 1);
+            assert_eq!(prompt("a:20*5m c:20").read(&mut cache, 2), read);
+        }
+    }
+
+    #[test]
+    fn a_router_that_was_idle_for_long_finds_nothing_even_of_an_hour() {
+        let mut cache = cache(|rules| rules.router_idle = Some(600_000));
+        prompt("a:50*1h").read(&mut cache, 0);
+        assert_eq!(prompt("a:50*1h").read(&mut cache, 600_000), 50);
+        assert_eq!(prompt("a:50*1h").read(&mut cache, 1_200_001), 0);
+    }
+}

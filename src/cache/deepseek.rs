@@ -78,3 +78,27 @@ impl PrefixCache for Units {
         Ok(Outcome::read_of(read, request.total()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::testing::prompt;
+
+    #[test]
+    fn an_interval_makes_units_inside_a_text() {
+        let mut units = Units::new(Rules { interval: Some(256), ..Rules::default() });
+        assert_eq!(prompt("a:1000 b:400").read(&mut units, 0), 0);
+        assert_eq!(prompt("a:1000 c:500").read(&mut units, 1), 768);
+        assert_eq!(prompt("a:1000 d:600").read(&mut units, 2), 1_000, "where the two parted is a unit, too");
+    }
+
+    #[test]
+    fn a_unit_has_to_settle_and_dies_of_idleness() {
+        let mut units = Units::new(Rules { settle: 10, idle: Some(100), ..Rules::default() });
+        assert_eq!(prompt("a:100").read(&mut units, 0), 0);
+        assert_eq!(prompt("a:100 b:5").read(&mut units, 9), 0);
+        assert_eq!(prompt("a:100 c:5").read(&mut units, 19), 100);
+        assert_eq!(prompt("a:100 d:5").read(&mut units, 119), 100);
+        assert_eq!(prompt("a:100 e:5").read(&mut units, 220), 0);
+    }
+}

@@ -47,3 +47,25 @@ impl PrefixCache for Objects {
         Ok(outcome)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::testing::prompt;
+
+    #[test]
+    fn an_object_lives_from_its_creation_and_use_does_not_prolong_it() {
+        let mut objects = Objects::new(Minimum::Fixed(1_000), 3_600_000);
+        let created = prompt("doc:5000*1h q:10").send(&mut objects, 0).unwrap();
+        assert_eq!((created.write_1h, created.uncached), (5_000, 10));
+        assert_eq!(prompt("doc:5000*1h r:20").read(&mut objects, 3_000_000), 5_000);
+        assert_eq!(prompt("doc:5000*1h s:20").read(&mut objects, 3_600_000), 5_000);
+        assert_eq!(prompt("doc:5000*1h t:20").read(&mut objects, 3_600_001), 0);
+        assert_eq!(
+            prompt("doc:5000 t:20").read(&mut objects, 3_600_002),
+            0,
+            "without a name nothing is read"
+        );
+        assert_eq!(prompt("doc:999*1h").send(&mut objects, 0).unwrap().uncached, 999, "too short to be kept");
+    }
+}

@@ -88,3 +88,25 @@ impl PrefixCache for Slots {
         Ok(Outcome::read_of(read, total))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::testing::prompt;
+
+    #[test]
+    fn a_slot_claimed_by_age_still_keeps_what_it_shares() {
+        let mut slots = Slots::new(1, 0.1);
+        assert_eq!(prompt("s:50 a:950").read(&mut slots, 0), 0);
+        assert_eq!(prompt("s:50 b:1950").read(&mut slots, 1), 50);
+        assert_eq!(prompt("s:50 a:950").read(&mut slots, 2), 50, "the other text has overwritten it");
+    }
+
+    #[test]
+    fn a_busy_slot_is_not_taken_while_another_is_idle() {
+        let mut slots = Slots::new(2, 0.1);
+        prompt("a:100").lasting(1_000).read(&mut slots, 0);
+        assert_eq!(prompt("a:100 b:10").lasting(1_000).read(&mut slots, 10), 0);
+        assert_eq!(prompt("a:100 c:10").read(&mut slots, 2_000), 100);
+    }
+}

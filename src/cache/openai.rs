@@ -155,3 +155,29 @@ fn ends<'a>(request: &'a Observed<'_>) -> impl Iterator<Item = usize> + 'a {
         }
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::testing::prompt;
+
+    #[test]
+    fn more_markers_than_slots_write_the_latest_ones() {
+        let mut cache = Boundaries::new(Rules { tokens_min: 1, ..Rules::of(&policy::Cache::default()) });
+        let marked = "a:10*30m b:10*30m c:10*30m d:10*30m q:5";
+        assert_eq!(prompt(marked).send(&mut cache, 0).unwrap().write_30m, 45);
+        assert_eq!(
+            prompt("a:10*30m x:5").read(&mut cache, 1),
+            0,
+            "three slots remain beside the implicit one"
+        );
+        assert_eq!(prompt("a:10 b:10*30m x:5").read(&mut cache, 2), 20);
+    }
+
+    #[test]
+    fn markers_of_another_provider_are_no_boundaries() {
+        let mut cache = Boundaries::new(Rules { tokens_min: 1, ..Rules::of(&policy::Cache::default()) });
+        prompt("a:10*5m b:10").read(&mut cache, 0);
+        assert_eq!(prompt("a:10*5m c:10").read(&mut cache, 1), 0);
+    }
+}

@@ -303,3 +303,44 @@ impl PrefixCache for Radix {
         Ok(Outcome::read_of(hits * self.page, total))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::testing::prompt;
+
+    #[test]
+    fn pages_round_a_match_down() {
+        let mut radix = Radix::new(16, 10_000, Eviction::Lru);
+        assert_eq!(prompt("p:137 x:20").read(&mut radix, 0), 0);
+        assert_eq!(prompt("p:137 y:30").read(&mut radix, 1), 128);
+        assert_eq!(prompt("p:137 x:20").read(&mut radix, 2), 144, "the last token is always computed");
+    }
+
+    #[test]
+    fn a_running_request_is_never_evicted_and_a_later_one_waits() {
+        let mut radix = Radix::new(1, 100, Eviction::Lru);
+        assert_eq!(prompt("a:80").lasting(1_000).read(&mut radix, 0), 0);
+        assert_eq!(prompt("b:60").read(&mut radix, 10), 0);
+        assert_eq!(prompt("b:60 c:5").read(&mut radix, 20), 60);
+        assert_eq!(prompt("z:101").read(&mut radix, 30), 0, "what never fits is computed");
+    }
+
+    #[test]
+    fn strategies_choose_different_leaves() {
+        // Reading `a` again splits it, and a half that came of a split counts as new.
+        let survivors = [
+            (Eviction::Lru, "a", 40),
+            (Eviction::Fifo, "a", 39),
+            (Eviction::Lfu, "a", 40),
+            (Eviction::Mru, "b", 40),
+        ];
+        for (eviction, survivor, read) in survivors {
+            let mut radix = Radix::new(1, 100, eviction);
+            for (at, label) in [(0, "a"), (1, "b"), (2, "a"), (3, "c")] {
+                prompt(&format!("{label}:40")).read(&mut radix, at);
+            }
+            assert_eq!(prompt(&format!("{survivor}:40 q:1")).read(&mut radix, 9), read, "{eviction:?}");
+        }
+    }
+}

@@ -209,3 +209,30 @@ impl PrefixCache for Blocks {
         Ok(Outcome::read_of(hits * self.block_size, total))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::testing::prompt;
+
+    #[test]
+    fn the_queue_of_the_design_pages_example_comes_out() {
+        let mut blocks = Blocks::new(4, 10);
+        let first = prompt("a:10 b:2 c:3").answered("o", 4).lasting(500);
+        assert_eq!(first.read(&mut blocks, 0), 0);
+        assert_eq!(prompt("a:10 x:4").lasting(200).read(&mut blocks, 400), 8);
+        blocks.finish_until(650);
+        assert_eq!(blocks.free_queue(), [7, 8, 9, 4, 3, 2, 6, 5, 1, 0]);
+        assert_eq!(prompt("a:10 b:2 d:17").lasting(200).read(&mut blocks, 700), 12);
+        assert_eq!(blocks.free_queue(), [6, 5], "blocks 0, 1, 2 were found; 7, 8, 9, 4, 3 were taken");
+    }
+
+    #[test]
+    fn a_prompt_larger_than_the_device_is_computed_and_leaves_no_trace() {
+        let mut blocks = Blocks::new(16, 4);
+        assert_eq!(prompt("a:65").read(&mut blocks, 0), 0);
+        assert_eq!(blocks.free_queue(), [0, 1, 2, 3]);
+        assert_eq!(prompt("a:64").read(&mut blocks, 1), 0);
+        assert_eq!(prompt("a:64").read(&mut blocks, 2), 48, "the last block is always computed");
+    }
+}
