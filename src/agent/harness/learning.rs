@@ -141,7 +141,9 @@ impl<M: Model> Harness<M> {
                 self.event(&session.name.clone(), What::NudgeDue(NudgeDue { kind: kind.into() }));
             }
         }
-        let answered = report.answer.as_deref().is_some_and(|answer| !answer.is_empty());
+        // The loop's own wording of a failure is no answer.
+        let answered =
+            report.answer.as_deref().is_some_and(|answer| !answer.is_empty()) && !report.answer_is_synthetic;
         let wanted = (skills_due || memory_due) && answered && !report.interrupted;
         if !wanted || session.skip_review {
             return Ok(());

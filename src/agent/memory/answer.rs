@@ -98,6 +98,9 @@ pub enum RefusalKind {
     /// The scanner saw something in the new content.
     #[error("scan_blocked")]
     ScanBlocked,
+    /// The new content holds what separates entries.
+    #[error("delimiter")]
+    Delimiter,
     /// The store would be over its limit.
     #[error("over_budget")]
     OverBudget,

@@ -34,6 +34,16 @@ pub fn split(text: &str) -> Vec<String> {
     text.split(DELIMITER).map(strip).filter(|entry| !entry.is_empty()).map(str::to_owned).collect()
 }
 
+/// True when an entry with this content is one entry, and the same, after the file was read again.
+///
+/// A mark at the first or last line meets the delimiter of a neighbour; a mark inside a line is harmless.
+pub fn comes_back(content: &str) -> bool {
+    let neighbour = || "x".to_owned();
+    let content = strip(content);
+    split(&join(&[neighbour(), content.to_owned(), neighbour()]))
+        == [neighbour(), content.to_owned(), neighbour()]
+}
+
 /// Drops exact repetitions, the first stays.
 pub fn distinct(entries: Vec<String>) -> Vec<String> {
     let mut seen = BTreeSet::new();

@@ -25,7 +25,7 @@ impl MemoryStore {
         if content.is_empty() {
             return Err(Refusal::new(RefusalKind::MissingContent, "add needs the text of the entry"));
         }
-        self.scan(content)?;
+        self.check_content(content)?;
         self.reread(files, target)?;
         if self.live(target).iter().any(|entry| entry == content) {
             return Ok(self.succeed(target, Vec::new()));
@@ -87,7 +87,7 @@ impl MemoryStore {
         }
         check_fields(op)?;
         if op.kind == OperationKind::Replace {
-            self.scan(strip(&op.content))?;
+            self.check_content(strip(&op.content))?;
         }
         self.reread_guarded(files, now, target)?;
         let mut next = self.live(target).to_vec();
@@ -121,7 +121,7 @@ impl MemoryStore {
             ));
         }
         for op in ops.iter().filter(|op| matches!(op.kind, OperationKind::Add | OperationKind::Replace)) {
-            self.scan(strip(&op.content))?;
+            self.check_content(strip(&op.content))?;
         }
         self.reread_guarded(files, now, target)?;
         let mut next = self.live(target).to_vec();
@@ -183,7 +183,7 @@ impl MemoryStore {
             }
             OperationKind::Patch => {
                 let after = patched(&before, &op.old_text, &op.content)?;
-                self.scan(&after)?;
+                self.check_content(&after)?;
                 next[at].clone_from(&after);
                 (Change::Patched, after)
             }
@@ -220,7 +220,14 @@ impl MemoryStore {
         Search { equality_first: self.knobs.equality_first, tolerant: self.knobs.tolerant_match }
     }
 
-    fn scan(&self, content: &str) -> Result<(), Refusal> {
+    /// Refuses content that is an attack, or that would not come back as one entry.
+    fn check_content(&self, content: &str) -> Result<(), Refusal> {
+        if self.knobs.refuse_delimiter && !entries::comes_back(content) {
+            return Err(Refusal::new(
+                RefusalKind::Delimiter,
+                "a line that is only the entry mark separates entries",
+            ));
+        }
         let Some(scanner) = &self.scanner else { return Ok(()) };
         match scanner.scan(content, Scope::Strict).first() {
             Some(finding) => Err(Refusal::new(

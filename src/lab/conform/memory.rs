@@ -51,6 +51,7 @@ fn policy_of(revision: &str) -> Policy {
     let name = match revision {
         "current" => "hermes-0.22",
         "older" => "hermes-0.19",
+        "hardened" => "hardened",
         _ => "hermes-pinned",
     };
     preset::policy(name).and_then(Result::ok).unwrap_or_default()

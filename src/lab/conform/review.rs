@@ -299,7 +299,8 @@ fn reply(tools: &[String], ids: &mut u64) -> Reply {
         let arguments = match tool.as_str() {
             "skill_manage" => json!({ "action": "create", "name": "learned", "content": SKILL }),
             "memory" => json!({ "action": "add", "target": "memory", "content": "a fact to keep" }),
-            _ => json!({ "path": "notes.txt" }),
+            "terminal" => json!({ "command": format!("echo {ids}") }),
+            _ => json!({ "path": format!("notes-{ids}.txt") }),
         };
         ToolCall::new(format!("call-{ids}"), tool.as_str(), arguments.to_string())
     });
@@ -334,7 +335,7 @@ const EMPTY_REPLIES: usize = 16;
 fn in_toolset(set: &str, tool: &str) -> bool {
     match set {
         "skills" => matches!(tool, "skill_manage" | "skill_view" | "skills_list"),
-        "memory" => tool == "memory",
+        "memory" | "terminal" => tool == set,
         "file" => matches!(tool, "read_file" | "write_file" | "patch" | "search_files"),
         _ => false,
     }

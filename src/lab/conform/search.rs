@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Fixtures, ReplayError};
 use crate::agent::search as tool;
-use crate::policy::{self, Index};
+use crate::policy::{self, Index, preset};
 use crate::store::search::{Filters, SearchQuery, Sort, like, query};
 use crate::store::{NewSession, Store, StoreError};
 use crate::wire::{Content, Role, Row, ToolCall};
@@ -16,7 +16,10 @@ use crate::wire::{Content, Role, Row, ToolCall};
 /// # Errors
 /// [`ReplayError::UnknownFunction`], [`ReplayError::Missing`] when the input lacks something or cannot be built.
 pub fn replay(function: &str, given: &Value, fixtures: &Fixtures) -> Result<Value, ReplayError> {
-    let knobs = policy::Search::default();
+    let knobs = match text(given, "rev") {
+        "hardened" => preset::policy("hardened").and_then(Result::ok).unwrap_or_default().search,
+        _ => policy::Search::default(),
+    };
     match function {
         "corpus" => Ok(json!({})),
         "sanitize" => Ok(sanitize(given, &knobs)),

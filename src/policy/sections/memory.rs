@@ -35,6 +35,8 @@ knobs! {
         review_stages: bool = true, "switch", "Hermes tools/memory_tool.py:179-219", "L3";
         /// A staged destructive write names the entry that it was made for and fails when that is gone.
         pinned_approval: bool = false, "switch", "Hermes tools/memory_tool.py:64-104", "L3";
+        /// An entry that would read back as several, or swallow part of its neighbour, is refused.
+        refuse_delimiter: bool = false, "switch", "lab: the real agent accepts it and reads back another entry", "L2";
         /// Edit that the tool offers.
         edit: MemoryEdit = MemoryEdit::Replace, "tool action", "Hermes tools/memory_tool.py:168", "-";
         /// An old text that equals a whole entry selects it before entries that contain it.
