@@ -144,8 +144,7 @@ impl Auditor {
             self.refuse(record, &prompt, illegal);
             return;
         }
-        let kinship =
-            conversations::find(&self.threads, &prompt, record.conversation.as_deref(), self.options.by_name);
+        let kinship = self.kinship(record, &prompt);
         // An answer that failed writes nothing; what it would have read does not matter.
         let walk = if record.failed {
             Walk::default()
@@ -164,10 +163,15 @@ impl Auditor {
         self.judged.push(judged);
     }
 
+    fn kinship(&self, record: &Record, prompt: &Prompt) -> Kinship {
+        let compacted = declared(record);
+        let name = record.conversation.as_deref();
+        conversations::find(&self.threads, prompt, name, self.options.by_name, compacted)
+    }
+
     fn refuse(&mut self, record: &Record, prompt: &Prompt, illegal: Illegal) {
         let index = self.judged.len();
-        let kinship =
-            conversations::find(&self.threads, prompt, record.conversation.as_deref(), self.options.by_name);
+        let kinship = self.kinship(record, prompt);
         let number = match kinship {
             Kinship::Follows(thread) | Kinship::Branch(thread, _) => self.threads[thread].number,
             Kinship::New => self.number(record.conversation.as_deref()),
@@ -280,13 +284,16 @@ impl Auditor {
         outer: Vec<Finding>,
         expected: u64,
     ) {
-        let declared = seen.record.event.as_deref().is_some_and(|event| event.contains("compact"));
+        let declared = declared(seen.record);
         let compaction = difference.compaction;
         let mut findings = outer;
         findings.extend(difference.findings);
         findings.sort_by_key(|finding| (rank(finding), finding.at));
         let mut planned = false;
-        if declared {
+        let dropped = findings.iter().position(|finding| finding.cause == Cause::SummaryFailureDropsHistory);
+        if let Some(at) = dropped {
+            findings = vec![findings.swap_remove(at)];
+        } else if declared {
             planned = true;
             let mut finding = findings.remove(0);
             finding.cause = Cause::PlannedCompaction;
@@ -359,7 +366,12 @@ impl Auditor {
         if after.size() >= before.size() || repeated && after.size() * 20 >= before.size() * 19 {
             shrunk = false;
             let what = "the compaction did not make the request smaller";
-            findings.insert(0, Finding::whole(Cause::CompactionIneffective, Place::Messages, what));
+            let mut finding = Finding::whole(Cause::CompactionIneffective, Place::Messages, what);
+            if let Some(first) = findings.first() {
+                finding.level = first.level;
+                finding.pointer.clone_from(&first.pointer);
+            }
+            findings.insert(0, finding);
         }
         if before.held() && after.held() {
             let text: String = (0..after.segs.len()).map(|at| after.text(at)).collect::<Vec<_>>().join("\n");
@@ -581,6 +593,11 @@ impl Auditor {
         let pinned = self.finish_usage();
         Audit { requests: self.judged, conversations: self.names, pinned }
     }
+}
+
+/// The log itself says that the history was compacted.
+fn declared(record: &Record) -> bool {
+    record.event.as_deref().is_some_and(|event| event.contains("compact"))
 }
 
 /// Why a request could not be judged.

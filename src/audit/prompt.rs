@@ -560,11 +560,31 @@ impl Parser {
                 true
             }
             b'{' if part == Part::Whole => fold_message(body, span, &mut out),
+            b'{' => fold_block(body, span, &mut out),
             _ => false,
         };
         self.scratch = out;
         done
     }
+}
+
+/// A block that is a text and nothing else.
+fn fold_block(body: &[u8], span: &Range<usize>, out: &mut Vec<u8>) -> bool {
+    let Ok(mut fields) = Fields::of(body, span.start) else { return false };
+    let (mut text, mut typed) = (None, false);
+    while let Ok(Some((key, value))) = fields.next_field() {
+        match key {
+            b"type" => typed = &body[value] == b"\"text\"",
+            b"text" if body[value.start] == b'"' => text = Some(value),
+            b"cache_control" => {}
+            _ => return false,
+        }
+    }
+    let Some(text) = text.filter(|_| typed) else { return false };
+    out.extend_from_slice(b"{\"type\":\"text\",\"text\":");
+    json::compact(body, &text, &[], out);
+    out.push(b'}');
+    true
 }
 
 /// A whole message whose content is one text block is written as if the content were a string.

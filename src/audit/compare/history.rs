@@ -30,6 +30,8 @@ struct Moves {
     runs: Vec<(Range<usize>, Range<usize>)>,
     /// Where the earlier messages end in the later ones: what comes behind is growth.
     end: usize,
+    /// Where the last segment that stayed ends.
+    stayed: usize,
     /// Segments behind the first difference that stayed.
     kept: usize,
 }
@@ -53,7 +55,7 @@ pub(super) fn compare(
     migrated(before, after, &mut gone, &mut come, moves.end, out);
     edited(before, after, &mut gone, &mut come, &moves, out);
     dropped(before, after, &gone, &moves, out);
-    let inserted: Vec<usize> = come.into_iter().filter(|at| *at < moves.end).collect();
+    let inserted: Vec<usize> = come.into_iter().filter(|at| *at < moves.stayed).collect();
     added(after, &inserted, out);
     None
 }
@@ -68,7 +70,7 @@ fn moves(before: &Prompt, after: &Prompt, limit: usize) -> Moves {
     let new = hashes(&after.segs[start_a..]);
     let head = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
     let ops = capture_diff_slices(Algorithm::Myers, &old[head..], &new[head..]);
-    let mut found = Moves { end: start_a + head, ..Moves::default() };
+    let mut found = Moves { end: start_a + head, stayed: start_a + head, ..Moves::default() };
     let (base_b, base_a) = (start_b + head, start_a + head);
     for op in ops {
         let (a, b) = (op.old_range(), op.new_range());
@@ -77,6 +79,7 @@ fn moves(before: &Prompt, after: &Prompt, limit: usize) -> Moves {
             DiffOp::Equal { .. } => {
                 found.kept += a.len();
                 found.end = b.end;
+                found.stayed = b.end;
             }
             _ => {
                 found.gone.extend(a.clone());
