@@ -12,6 +12,7 @@ mod cli;
 mod costs;
 mod determinism;
 mod guard_hardened;
+mod audit;
 mod hardened_threats;
 mod lab;
 mod laws;

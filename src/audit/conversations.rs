@@ -61,7 +61,13 @@ pub(super) enum Kinship {
 const LOOKED_AT: usize = 64;
 
 /// Finds the thread of a request. `name` is what the log calls its conversation; with `by_name` nothing else counts.
-pub(super) fn find(threads: &[Thread], prompt: &Prompt, name: Option<&str>, by_name: bool) -> Kinship {
+pub(super) fn find(
+    threads: &[Thread],
+    prompt: &Prompt,
+    name: Option<&str>,
+    by_name: bool,
+    compacted: bool,
+) -> Kinship {
     let mut candidates: Vec<usize> = (0..threads.len())
         .filter(|at| name.is_none_or(|name| threads[*at].name == name))
         .filter(|at| by_name || threads[*at].last.shape == prompt.shape)
@@ -87,11 +93,15 @@ pub(super) fn find(threads: &[Thread], prompt: &Prompt, name: Option<&str>, by_n
         );
     match best {
         Some((_, at)) => Kinship::Follows(at),
-        None => match candidates.first() {
-            // A named conversation goes on even where little is shared, unless this looks like somebody else.
-            Some(at) if name.is_some() && same_agent(&threads[*at].last, prompt) => Kinship::Follows(*at),
-            _ => Kinship::New,
-        },
+        // Nothing said before is there any more: a compaction, or a named conversation that was rewritten.
+        None => candidates
+            .iter()
+            .find(|at| {
+                let last = &threads[**at].last;
+                same_head(last, prompt)
+                    && (compacted || name.is_some() && goes_on(prompt) || summarised(prompt))
+            })
+            .map_or(Kinship::New, |at| Kinship::Follows(*at)),
     }
 }
 
@@ -200,12 +210,41 @@ fn similar_start(last: &Prompt, prompt: &Prompt) -> bool {
     short > 0 && (head + tail).min(short) * 2 >= short
 }
 
-/// True when a request of a named conversation is its going on rather than another agent's.
-fn same_agent(last: &Prompt, prompt: &Prompt) -> bool {
+/// True when tools and system prompt are the same, or much of a changed system prompt is.
+fn same_head(last: &Prompt, prompt: &Prompt) -> bool {
     let head = |prompt: &Prompt| -> Vec<u128> {
         prompt.segs[..first_message(prompt)].iter().map(|seg| seg.hash).collect()
     };
-    let starts = prompt.turns.iter().all(|turn| turn.speaker != Speaker::Assistant);
-    let same_head = head(last) == head(prompt) && !head(last).is_empty();
-    same_head && !starts
+    let (old, new) = (head(last), head(prompt));
+    let shared = old.iter().filter(|hash| new.contains(hash)).count();
+    !old.is_empty() && shared * 2 >= old.len().max(new.len())
+}
+
+/// True when something was answered already: no fresh start.
+fn goes_on(prompt: &Prompt) -> bool {
+    prompt.turns.iter().any(|turn| turn.speaker == Speaker::Assistant)
+}
+
+/// True when the first message is a summary of what went before.
+fn summarised(prompt: &Prompt) -> bool {
+    let first = first_message(prompt);
+    prompt.turns.len() > 1
+        && prompt.held()
+        && prompt.segs.get(first).is_some_and(|seg| seg.kind == Kind::Text)
+        && starts_with_summary(&prompt.text(first))
+}
+
+/// Marks by which clients begin a message that stands for the earlier conversation.
+fn starts_with_summary(text: &str) -> bool {
+    let head: String = text.trim_start().chars().take(80).collect::<String>().to_lowercase();
+    [
+        "[summary",
+        "<summary",
+        "summary of",
+        "[context compact",
+        "[conversation summary",
+        "this session is being continued",
+    ]
+    .iter()
+    .any(|word| head.starts_with(word))
 }

@@ -179,7 +179,9 @@ fn names(value: &serde_json::Value, out: &mut Vec<String>) {
         }
     }
     if let Some(calls) = value.get("tool_calls").and_then(serde_json::Value::as_array) {
-        calls.iter().for_each(|call| names(call, out));
+        for call in calls {
+            names(call, out);
+        }
     }
 }
 

@@ -110,6 +110,9 @@ fn skip_nested(bytes: &[u8], mut at: usize) -> Result<usize, JsonFault> {
     }
 }
 
+/// A key without quotes, as written, and the span of its value.
+pub type Field<'a> = (&'a [u8], Range<usize>);
+
 /// Walks the fields of an object without building it.
 #[derive(Debug, Clone)]
 pub struct Fields<'a> {
@@ -170,7 +173,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// When the bytes are no object.
-    pub fn next_field(&mut self) -> Result<Option<(&'a [u8], Range<usize>)>, JsonFault> {
+    pub fn next_field(&mut self) -> Result<Option<Field<'a>>, JsonFault> {
         let Some((key, start)) = self.next_key()? else { return Ok(None) };
         let end = skip_value(self.bytes, start)?;
         self.at = end;

@@ -4,21 +4,21 @@
 //! and only the newest conversations keep its bytes.
 
 mod miss;
+mod tokens;
 mod usage_only;
+mod verdict;
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use crate::audit::compare::{self, Difference, Finding};
+use crate::audit::compare::{self, Finding};
 use crate::audit::conversations::{self, End, Kinship, Thread};
 use crate::audit::history;
 use crate::audit::json::JsonFault;
 use crate::audit::predict::{Entries, Illegal, Rules, Walk};
 use crate::audit::prompt::{ByHash, Parser, Prompt, Shape};
-use crate::audit::record::{Detail, Judged, Record, Tokens};
-use crate::audit::text_kind::TextKind;
-use crate::audit::usage::{Price, Usage};
-use crate::audit::words::{Cause, Evidence, Place, Verdict};
+use crate::audit::record::{Judged, Record};
+use crate::audit::words::{Cause, Place, Verdict};
 use crate::wire::Level;
 
 /// How an audit is done.
@@ -144,8 +144,7 @@ impl Auditor {
             self.refuse(record, &prompt, illegal);
             return;
         }
-        let kinship =
-            conversations::find(&self.threads, &prompt, record.conversation.as_deref(), self.options.by_name);
+        let kinship = self.kinship(record, &prompt);
         // An answer that failed writes nothing; what it would have read does not matter.
         let walk = if record.failed {
             Walk::default()
@@ -164,10 +163,15 @@ impl Auditor {
         self.judged.push(judged);
     }
 
+    fn kinship(&self, record: &Record, prompt: &Prompt) -> Kinship {
+        let compacted = declared(record);
+        let name = record.conversation.as_deref();
+        conversations::find(&self.threads, prompt, name, self.options.by_name, compacted)
+    }
+
     fn refuse(&mut self, record: &Record, prompt: &Prompt, illegal: Illegal) {
         let index = self.judged.len();
-        let kinship =
-            conversations::find(&self.threads, prompt, record.conversation.as_deref(), self.options.by_name);
+        let kinship = self.kinship(record, prompt);
         let number = match kinship {
             Kinship::Follows(thread) | Kinship::Branch(thread, _) => self.threads[thread].number,
             Kinship::New => self.number(record.conversation.as_deref()),
@@ -270,113 +274,6 @@ impl Auditor {
         judged
     }
 
-    /// The prefix, or the key of its entry, broke.
-    fn broken(
-        &mut self,
-        judged: &mut Judged,
-        seen: &Seen<'_>,
-        thread: usize,
-        difference: Difference,
-        outer: Vec<Finding>,
-        expected: u64,
-    ) {
-        let declared = seen.record.event.as_deref().is_some_and(|event| event.contains("compact"));
-        let compaction = difference.compaction;
-        let mut findings = outer;
-        findings.extend(difference.findings);
-        findings.sort_by_key(|finding| (rank(finding), finding.at));
-        let mut planned = false;
-        if declared {
-            planned = true;
-            let mut finding = findings.remove(0);
-            finding.cause = Cause::PlannedCompaction;
-            finding.what = "the history was compacted, as the log says".to_owned();
-            findings = vec![finding];
-        } else if compaction.is_some() {
-            // What was read again from disk at a compaction belongs to it.
-            findings
-                .retain(|finding| finding.cause != Cause::MemoryLiveRead && finding.kind != TextKind::Memory);
-            planned = findings.first().is_some_and(|first| first.cause == Cause::PlannedCompaction);
-        }
-        if (declared || compaction.is_some())
-            && let Some(shrunk) = self.compaction_faults(seen, thread, &mut findings)
-        {
-            planned &= shrunk;
-        }
-        let last = &self.threads[thread];
-        if let Some(idle) = idle_over(last.end.at, seen) {
-            let mut finding = Finding::whole(Cause::TtlExpired, Place::All, idle);
-            finding.at = usize::MAX;
-            findings.push(finding);
-        }
-        if !judged.broken && self.proven_read(seen, expected) {
-            // Only the key changed, and the provider read everything all the same.
-            findings.clear();
-            judged.tokens.lost = 0;
-            judged.notes.push("a parameter changed and the provider read the prefix all the same".to_owned());
-        }
-        self.settle(judged, findings, planned);
-    }
-
-    fn proven_read(&self, seen: &Seen<'_>, expected: u64) -> bool {
-        let _ = self;
-        seen.record.usage.is_some_and(|usage| expected > 0 && usage.read + expected / 50 + 64 >= expected)
-    }
-
-    fn settle(&mut self, judged: &mut Judged, findings: Vec<Finding>, planned: bool) {
-        let Some(first) = findings.first() else {
-            judged.verdict = Verdict::Extends;
-            return;
-        };
-        judged.cause = first.cause;
-        judged.level = Some(first.level);
-        judged.pointer.clone_from(&first.pointer);
-        judged.byte = first.byte;
-        judged.evidence = first.evidence;
-        judged.planned = planned;
-        judged.verdict = match first.cause {
-            _ if planned => Verdict::PlannedBreak,
-            Cause::TtlExpired => Verdict::Expired,
-            _ => Verdict::UnplannedBreak,
-        };
-        for finding in findings.iter().skip(1) {
-            if finding.cause != judged.cause && !judged.latent.contains(&finding.cause) {
-                judged.latent.push(finding.cause);
-            }
-        }
-        for finding in findings {
-            let detail = self.detail(finding);
-            judged.details.push(detail);
-        }
-    }
-
-    /// Compactions that do not help, and what they lose. `Some(false)` when it did not shrink.
-    fn compaction_faults(&self, seen: &Seen<'_>, thread: usize, findings: &mut Vec<Finding>) -> Option<bool> {
-        let last = &self.threads[thread];
-        let (before, after) = (&last.last, &seen.prompt);
-        let mut shrunk = true;
-        let repeated = last.compacted.is_some_and(|(index, _)| seen.index - index <= 2);
-        if after.size() >= before.size() || repeated && after.size() * 20 >= before.size() * 19 {
-            shrunk = false;
-            let what = "the compaction did not make the request smaller";
-            findings.insert(0, Finding::whole(Cause::CompactionIneffective, Place::Messages, what));
-        }
-        if before.held() && after.held() {
-            let text: String = (0..after.segs.len()).map(|at| after.text(at)).collect::<Vec<_>>().join("\n");
-            for lost in history::standing_instructions(before) {
-                if !history::survives(&lost, &text) {
-                    let what = "a standing instruction of the user is gone";
-                    let mut finding = Finding::whole(Cause::InstructionLost, Place::Messages, what);
-                    finding.before = lost;
-                    finding.evidence = Evidence::BytesSeen;
-                    finding.at = usize::MAX - 1;
-                    findings.push(finding);
-                }
-            }
-        }
-        Some(shrunk)
-    }
-
     /// The last marker stays where it was although the conversation grows behind it.
     fn static_marker(&mut self, judged: &mut Judged, seen: &Seen<'_>, thread: usize, before: &Prompt) {
         let (Some((old, _)), Some((new, _))) = (before.marks.last(), seen.prompt.marks.last()) else {
@@ -398,110 +295,6 @@ impl Auditor {
             self.settle(judged, vec![finding], false);
             judged.tokens.lost = self.estimate(lost);
         }
-    }
-
-    fn detail(&mut self, finding: Finding) -> Detail {
-        self.texts += 1;
-        let (before, after) = if self.texts > TEXTS_MAX {
-            (String::new(), String::new())
-        } else {
-            (around(&finding.before, &finding.after), around(&finding.after, &finding.before))
-        };
-        Detail {
-            cause: finding.cause,
-            level: Some(finding.level),
-            pointer: finding.pointer,
-            pointers: finding.pointers,
-            byte: finding.byte,
-            kind: finding.kind,
-            what: finding.what,
-            before,
-            after,
-            names: finding.names,
-            moved: finding.moved,
-            evidence: finding.evidence,
-        }
-    }
-
-    fn end(&self, seen: &Seen<'_>) -> End {
-        let _ = self;
-        let len = seen.prompt.cacheable();
-        let tokens = seen.record.usage.filter(|usage| usage.prompt() > 0).map(|usage| {
-            let cached = usage.read + usage.written();
-            match seen.prompt.shape {
-                // What stands behind the last marker is the rest that is neither read nor written.
-                Shape::Anthropic if cached > 0 => cached,
-                Shape::Anthropic => 0,
-                _ => usage.prompt(),
-            }
-        });
-        End { len, index: seen.index, at: seen.record.at, tokens }
-    }
-
-    /// Tokens of so many bytes, by what this log measured; four bytes a token where it measured nothing.
-    fn estimate(&self, bytes: u64) -> u64 {
-        let (size, tokens) = self.measured;
-        if size == 0 || tokens == 0 {
-            return bytes / 4;
-        }
-        u64::try_from(u128::from(bytes) * u128::from(tokens) / u128::from(size)).unwrap_or(u64::MAX)
-    }
-
-    fn fill(&self, judged: &mut Judged, seen: &Seen<'_>, shared: usize, expected: u64) {
-        let prompt = &seen.prompt;
-        let total = match &seen.record.usage {
-            Some(usage) if usage.prompt() > 0 => usage.prompt(),
-            _ => self.estimate(prompt.size()),
-        };
-        let share = |count: usize| {
-            let size = prompt.size().max(1);
-            u64::try_from(u128::from(total) * u128::from(prompt.size_of(count)) / u128::from(size))
-                .unwrap_or(0)
-        };
-        let matched = share(shared);
-        let predicted = match prompt.shape {
-            Shape::Anthropic => share(seen.walk.hit),
-            _ if matched < 1024 => 0,
-            _ => matched / 128 * 128,
-        };
-        judged.tokens = Tokens { prompt: total, matched, predicted_read: predicted, ..Tokens::default() };
-        let tokens = &mut judged.tokens;
-        match &seen.record.usage {
-            Some(usage) if usage.prompt() > 0 => {
-                (tokens.read, tokens.written, tokens.uncached) = (usage.read, usage.written(), usage.fresh);
-                tokens.billed = true;
-            }
-            _ => {
-                tokens.read = predicted;
-                let end = if prompt.shape == Shape::Anthropic && prompt.marks.is_empty() {
-                    0
-                } else {
-                    prompt.cacheable()
-                };
-                tokens.written = match prompt.shape {
-                    Shape::Anthropic => share(end).saturating_sub(predicted),
-                    _ => 0,
-                };
-                tokens.uncached = total.saturating_sub(tokens.read + tokens.written);
-            }
-        }
-        tokens.lost = expected.saturating_sub(tokens.read).min(total);
-    }
-
-    fn price(&self, judged: &mut Judged, seen: &Seen<'_>) {
-        let _ = self;
-        let Some(price) = Price::of_model(&seen.prompt.model) else { return };
-        let tokens = &judged.tokens;
-        let written = tokens.written > 0;
-        judged.money_lost = Some(price.lost(tokens.lost, written));
-        let usage = seen.record.usage.unwrap_or(Usage {
-            fresh: tokens.uncached,
-            read: tokens.read,
-            write_5m: tokens.written,
-            write_1h: 0,
-            output: 0,
-        });
-        judged.money = Some(price.of(&usage));
     }
 
     fn histories(&mut self, judged: &mut Judged, seen: &Seen<'_>, thread: usize, kinship: Kinship) {
@@ -562,9 +355,7 @@ impl Auditor {
                 .min_by_key(|thread| thread.touched);
             let Some(oldest) = oldest else { return };
             self.held -= oldest.last.body.len();
-            let mut bare = (*oldest.last).clone();
-            bare.body = Rc::from(&[][..]);
-            oldest.last = Rc::new(bare);
+            oldest.last = Rc::new(oldest.last.bare());
             if self.threads.iter().filter(|thread| thread.last.held()).count() <= 1 {
                 return;
             }
@@ -582,6 +373,14 @@ impl Auditor {
         Audit { requests: self.judged, conversations: self.names, pinned }
     }
 }
+
+/// The log itself says that the history was compacted.
+fn declared(record: &Record) -> bool {
+    record.event.as_deref().is_some_and(|event| event.contains("compact"))
+}
+
+pub(crate) use verdict::changed_params;
+use verdict::outer_changes;
 
 /// Why a request could not be judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -615,118 +414,5 @@ fn refusal(prompt: &Prompt, illegal: Illegal) -> (Cause, String, String) {
             let what = "a one-hour marker behind a five-minute one".to_owned();
             (Cause::TtlOrderIllegal, prompt.pointer(at), what)
         }
-    }
-}
-
-/// Changes outside the segments that belong to the key of an entry.
-fn outer_changes(before: &Prompt, route: Option<&str>, seen: &Seen<'_>, broken: bool) -> Vec<Finding> {
-    let mut found = Vec::new();
-    let after = &seen.prompt;
-    if before.model != after.model {
-        let mut finding = Finding::whole(
-            Cause::ModelChanged,
-            Place::All,
-            format!("from {} to {}", shown(&before.model), shown(&after.model)),
-        );
-        (finding.before, finding.after) = (before.model.clone(), after.model.clone());
-        found.push(finding);
-    }
-    let key = before.route_key != after.route_key;
-    let moved = match (route, &seen.record.route) {
-        (Some(old), Some(new)) if old != new => Some((old.to_owned(), new.clone())),
-        _ => key.then(|| (before.route_key.clone(), after.route_key.clone())),
-    };
-    if let Some((old, new)) = moved {
-        let what = format!("from {} to {}", shown(&old), shown(&new));
-        let mut finding = Finding::whole(Cause::RouteChanged, Place::All, what);
-        (finding.before, finding.after) = (old, new);
-        found.push(finding);
-    }
-    let names = changed_params(before, after);
-    if !names.is_empty() && before.shape == after.shape {
-        let what = format!("changed: {}", names.join(", "));
-        let mut finding = Finding::whole(Cause::ParamsChanged, Place::Messages, what);
-        finding.names = names.iter().map(|name| (*name).to_owned()).collect();
-        finding.before = params_text(before);
-        finding.after = params_text(after);
-        finding.at = after.segs.partition_point(|seg| seg.level < Level::Messages);
-        // Parameters cost nothing where no message could have been cached.
-        let messages = before.cacheable() > before.segs.partition_point(|seg| seg.level < Level::Messages);
-        if messages || broken {
-            found.push(finding);
-        }
-    }
-    found
-}
-
-/// Names of parameters that differ between two prompts.
-pub(crate) fn changed_params(before: &Prompt, after: &Prompt) -> Vec<&'static str> {
-    let value = |prompt: &Prompt, name: &str| {
-        prompt.params.iter().find(|param| param.name == name).map(|param| param.value.clone())
-    };
-    let mut names: Vec<&'static str> =
-        before.params.iter().chain(&after.params).map(|param| param.name).collect();
-    names.sort_unstable();
-    names.dedup();
-    names.retain(|name| value(before, name) != value(after, name));
-    names
-}
-
-fn params_text(prompt: &Prompt) -> String {
-    prompt.params.iter().map(|param| format!("{}: {}\n", param.name, param.value)).collect()
-}
-
-fn shown(name: &str) -> &str {
-    if name.is_empty() { "nothing" } else { name }
-}
-
-/// Order of the levels in the prefix; the model and the route stand before everything.
-fn rank(finding: &Finding) -> u8 {
-    match finding.level {
-        Place::All if finding.cause == Cause::TtlExpired => 9,
-        Place::All | Place::Request => 0,
-        Place::Tools => 1,
-        Place::System => 2,
-        Place::Messages if finding.cause == Cause::ParamsChanged => 3,
-        Place::Messages => 4,
-    }
-}
-
-/// The entries of the request before had outlived their lifetime as well.
-fn idle_over(last: Option<crate::world::Millis>, seen: &Seen<'_>) -> Option<String> {
-    let idle = seen.record.at?.checked_sub(last?)?;
-    let lifetime = miss::lifetime_of(&seen.prompt, seen.record);
-    (idle > lifetime)
-        .then(|| format!("{} s since the request before, more than the entry lives", idle / 1000))
-}
-
-/// A text cut to a window around its first difference from another.
-fn around(text: &str, other: &str) -> String {
-    const WINDOW: usize = 1200;
-    if text.len() <= 2 * WINDOW {
-        return text.to_owned();
-    }
-    let at = crate::audit::text_kind::common_head(text, other);
-    let floor = |mut at: usize| {
-        at = at.min(text.len());
-        while !text.is_char_boundary(at) {
-            at -= 1;
-        }
-        at
-    };
-    let (start, end) = (floor(at.saturating_sub(WINDOW)), floor(at + WINDOW));
-    let lead = if start > 0 { "…" } else { "" };
-    let trail = if end < text.len() { "…" } else { "" };
-    format!("{lead}{}{trail}", &text[start..end])
-}
-
-impl Prompt {
-    /// Markers on tools, system, messages.
-    pub fn mark_counts(&self) -> [usize; 3] {
-        let mut counts = [0; 3];
-        for (at, _) in &self.marks {
-            counts[self.segs[*at].level as usize] += 1;
-        }
-        counts
     }
 }

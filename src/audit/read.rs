@@ -93,9 +93,7 @@ impl Format {
     pub fn blind(self) -> &'static str {
         match self {
             Self::Bodies => "no times and no token counts: lifetimes and the provider's part are not judged",
-            Self::Wrapped => "",
             Self::UsageOnly => "no bodies: which bytes changed is not judged",
-            Self::Har => "",
             Self::ClaudeCode => {
                 "tools, system prompt and the bytes as sent are not in a transcript: causes are inferred from token counts"
             }
@@ -106,7 +104,7 @@ impl Format {
             Self::Langfuse => "input as the tracer saw it, which need not be the bytes as sent",
             Self::Otel => "messages as the tracer saw them, which need not be the bytes as sent",
             Self::ShareGpt => "conversations without requests: only their histories are judged",
-            Self::Ledger => "",
+            Self::Wrapped | Self::Har | Self::Ledger => "",
             Self::StateDb => "the store holds what was said, not what was sent: only histories are judged",
         }
     }
@@ -280,7 +278,8 @@ pub fn read(
 
 fn reader_of(format: Format) -> Box<dyn Reader> {
     match format {
-        Format::Bodies | Format::Wrapped | Format::UsageOnly => Box::new(wrapped::Wrapped),
+        // A database is no stream of lines; whoever forces it on one gets faults.
+        Format::Bodies | Format::Wrapped | Format::UsageOnly | Format::StateDb => Box::new(wrapped::Wrapped),
         Format::Har => Box::new(har::Har),
         Format::ClaudeCode => Box::<claude_code::ClaudeCode>::default(),
         Format::Codex => Box::<codex::Codex>::default(),
@@ -289,8 +288,6 @@ fn reader_of(format: Format) -> Box<dyn Reader> {
         Format::Otel => Box::new(otel::Otel),
         Format::ShareGpt => Box::new(compose::ShareGpt),
         Format::Ledger => Box::<ledger::LedgerReader>::default(),
-        // A database is no stream of lines; whoever forces it on one gets faults.
-        Format::StateDb => Box::new(wrapped::Wrapped),
     }
 }
 

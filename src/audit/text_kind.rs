@@ -77,6 +77,7 @@ static CLOCK: LazyLock<Regex> = LazyLock::new(|| {
         \d{4}-\d{2}-\d{2} (?:[T\s]\d{2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?)? (?:\s?Z|[+-]\d{2}:?\d{2})?
         | \d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)? (?:\s?[ap]\.?m\.?)?
         | \d{1,2}[./]\d{1,2}[./]\d{2,4}
+        | (?:\d{2,4}年)?\d{1,2}月(?:\d{1,2}日)? | \d{1,2}[時时点](?:\d{1,2}分)? | \d{2,4}년\s?(?:\d{1,2}월\s?)?(?:\d{1,2}일)?
         | \d{1,2}\s?[ap]\.?m\b\.?
         | \b(?:mon|tues?|wed(?:nes)?|thur?s?|fri|sat(?:ur)?|sun)(?:day)?\b
         | \b(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?

@@ -24,14 +24,21 @@ pub struct View<'a> {
     pub redact: bool,
 }
 
+/// Appends formatted text.
+fn put(text: &mut String, line: std::fmt::Arguments<'_>) {
+    use std::fmt::Write as _;
+    // A string takes everything.
+    let _ = text.write_fmt(line);
+}
+
 /// A text, or its hash and length.
 pub fn shown(redact: bool, text: &str) -> String {
     if !redact || text.is_empty() {
         return text.to_owned();
     }
     let digest = Sha256::digest(text.as_bytes());
-    let short: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
-    format!("[{short}, {} bytes]", text.len())
+    let [a, b, c, d, ..] = digest[..] else { return String::new() };
+    format!("[{a:02x}{b:02x}{c:02x}{d:02x}, {} bytes]", text.len())
 }
 
 /// A text, or its hash and length, as JSON.
@@ -92,36 +99,48 @@ pub fn summary(view: &View<'_>) -> String {
     } else {
         "partly billed, partly estimated"
     };
-    text.push_str(&format!(
-        "\n{} requests in {} conversations\n",
-        grouped(sum.requests as u64),
-        grouped(sum.conversations as u64)
-    ));
-    text.push_str(&format!(
-        "hit rate {} ({counted}); {} if nothing had been lost\n",
-        percent(sum.hit_rate()),
-        percent(sum.hit_rate_reachable())
-    ));
-    text.push_str(&format!(
-        "{} prompt tokens: {} read, {} written, {} neither; {} paid again\n",
-        grouped(sum.prompt),
-        grouped(sum.read),
-        grouped(sum.written),
-        grouped(sum.uncached),
-        grouped(sum.lost)
-    ));
+    put(
+        &mut text,
+        format_args!(
+            "\n{} requests in {} conversations\n",
+            grouped(sum.requests as u64),
+            grouped(sum.conversations as u64)
+        ),
+    );
+    put(
+        &mut text,
+        format_args!(
+            "hit rate {} ({counted}); {} if nothing had been lost\n",
+            percent(sum.hit_rate()),
+            percent(sum.hit_rate_reachable())
+        ),
+    );
+    put(
+        &mut text,
+        format_args!(
+            "{} prompt tokens: {} read, {} written, {} neither; {} paid again\n",
+            grouped(sum.prompt),
+            grouped(sum.read),
+            grouped(sum.written),
+            grouped(sum.uncached),
+            grouped(sum.lost)
+        ),
+    );
     if let (Some(money), Some(lost)) = (sum.money, sum.money_lost) {
-        text.push_str(&format!("prompts cost {}, of which {} was lost\n", dollars(money), dollars(lost)));
+        put(
+            &mut text,
+            format_args!("prompts cost {}, of which {} was lost\n", dollars(money), dollars(lost)),
+        );
     }
     let verdicts: Vec<String> =
         sum.verdicts.iter().map(|(verdict, count)| format!("{} {}", count, verdict.word())).collect();
-    text.push_str(&format!("{}\n", verdicts.join(", ")));
+    put(&mut text, format_args!("{}\n", verdicts.join(", ")));
     text.push_str(&causes(view));
     for (kind, count) in &sum.faults {
-        text.push_str(&format!("history: {count} × {kind}\n"));
+        put(&mut text, format_args!("history: {count} × {kind}\n"));
     }
     if let Some((cause, mend)) = sum.first_step() {
-        text.push_str(&format!("\nfirst: {mend} ({})\n", cause.word()));
+        put(&mut text, format_args!("\nfirst: {mend} ({})\n", cause.word()));
     } else if !sum.findings {
         text.push_str("\nnothing unplanned\n");
     }
@@ -133,16 +152,16 @@ fn source(reading: &Reading, redact: bool) -> String {
     let mut text =
         format!("{}: {format}, {} pieces", shown(redact, &reading.source), grouped(reading.pieces));
     if reading.other > 0 {
-        text.push_str(&format!(", {} of them no requests", grouped(reading.other)));
+        put(&mut text, format_args!(", {} of them no requests", grouped(reading.other)));
     }
     text.push('\n');
     if let Some(blind) = reading.format.map(Format::blind).filter(|blind| !blind.is_empty()) {
-        text.push_str(&format!("  not judged: {blind}\n"));
+        put(&mut text, format_args!("  not judged: {blind}\n"));
     }
     if reading.skipped_count > 0 {
-        text.push_str(&format!("  {} unreadable:\n", grouped(reading.skipped_count)));
+        put(&mut text, format_args!("  {} unreadable:\n", grouped(reading.skipped_count)));
         for skipped in reading.skipped.iter().take(3) {
-            text.push_str(&format!("    line {}: {}\n", skipped.line, skipped.reason));
+            put(&mut text, format_args!("    line {}: {}\n", skipped.line, skipped.reason));
         }
     }
     text
@@ -171,12 +190,10 @@ fn causes(view: &View<'_>) -> String {
     for (cause, cost) in &shown_causes {
         let Some(judged) = view.audit.requests.get(cost.first) else { continue };
         if let Some(detail) = judged.details.iter().find(|detail| detail.cause == *cause) {
-            text.push_str(&format!(
-                "\n{} at {}: {}\n",
-                cause.word(),
-                place(judged),
-                told(view, &detail.what)
-            ));
+            put(
+                &mut text,
+                format_args!("\n{} at {}: {}\n", cause.word(), place(judged), told(view, &detail.what)),
+            );
             text.push_str(&difference(view, detail));
         }
     }
@@ -220,7 +237,7 @@ pub fn difference(view: &View<'_>, detail: &Detail) -> String {
                 text.push_str("  …\n");
                 return text;
             }
-            text.push_str(&format!("  {sign} {}\n", marked(change.iter_strings_lossy())));
+            put(&mut text, format_args!("  {sign} {}\n", marked(change.iter_strings_lossy())));
         }
     }
     text
@@ -243,7 +260,7 @@ fn marked<'a>(parts: impl Iterator<Item = (bool, std::borrow::Cow<'a, str>)>) ->
             format!("{head}…{tail}")
         };
         if changed && !whole {
-            line.push_str(&format!("⟦{}⟧", cut(&part, 40)));
+            put(&mut line, format_args!("⟦{}⟧", cut(&part, 40)));
         } else {
             line.push_str(&cut(&part, 30));
         }
@@ -270,10 +287,10 @@ pub fn requests(view: &View<'_>) -> String {
         let mut cause =
             if judged.cause == Cause::None { String::new() } else { judged.cause.word().to_owned() };
         for latent in &judged.latent {
-            cause.push_str(&format!(" + {}", latent.word()));
+            put(&mut cause, format_args!(" + {}", latent.word()));
         }
         for fault in &judged.faults {
-            cause.push_str(&format!(" ! {}", fault.kind));
+            put(&mut cause, format_args!(" ! {}", fault.kind));
         }
         let verdict = match judged.verdict {
             Verdict::Extends => "extends".to_owned(),
@@ -304,17 +321,17 @@ pub fn requests(view: &View<'_>) -> String {
 pub fn line(judged: &Judged, name: &str, redact: bool) -> String {
     let mut text = format!("#{} {} {}", judged.index, shown(redact, name), judged.verdict.word());
     if !matches!(judged.cause, Cause::None | Cause::ColdStart) {
-        text.push_str(&format!(" {}", judged.cause.word()));
+        put(&mut text, format_args!(" {}", judged.cause.word()));
     }
     for latent in &judged.latent {
-        text.push_str(&format!(" + {}", latent.word()));
+        put(&mut text, format_args!(" + {}", latent.word()));
     }
     if !judged.pointer.is_empty() {
-        text.push_str(&format!(" at {}", judged.pointer));
+        put(&mut text, format_args!(" at {}", judged.pointer));
     }
-    text.push_str(&format!("  {} read", grouped(judged.tokens.read)));
+    put(&mut text, format_args!("  {} read", grouped(judged.tokens.read)));
     if judged.tokens.lost > 0 {
-        text.push_str(&format!(", {} lost", grouped(judged.tokens.lost)));
+        put(&mut text, format_args!(", {} lost", grouped(judged.tokens.lost)));
     }
     text.push('\n');
     text
@@ -378,13 +395,16 @@ pub fn comparison(this: &View<'_>, that: &View<'_>) -> String {
     let mut text = table.render();
     if let Some(at) = parting(this, that) {
         let (a, b) = (&this.audit.requests[at], &that.audit.requests[at]);
-        text.push_str(&format!(
-            "\nthey part at request {at}: {} {} here, {} {} there\n",
-            a.verdict.word(),
-            a.cause.word(),
-            b.verdict.word(),
-            b.cause.word()
-        ));
+        put(
+            &mut text,
+            format_args!(
+                "\nthey part at request {at}: {} {} here, {} {} there\n",
+                a.verdict.word(),
+                a.cause.word(),
+                b.verdict.word(),
+                b.cause.word()
+            ),
+        );
     }
     text
 }
@@ -405,7 +425,7 @@ pub fn comparison_json(this: &View<'_>, that: &View<'_>) -> Value {
 pub fn case(path: &str, facts: &Value) -> String {
     let mut text = format!("{path}\n");
     for (name, value) in facts.as_object().into_iter().flatten() {
-        text.push_str(&format!("  {name}: {}\n", crate::report::plain(value)));
+        put(&mut text, format_args!("  {name}: {}\n", crate::report::plain(value)));
     }
     text
 }

@@ -108,7 +108,7 @@ fn pointers(mentions: &[Mention]) -> Vec<&str> {
 pub(super) fn facts(files: &Files) -> Option<Facts> {
     let values: Vec<(String, Value)> = files
         .iter()
-        .filter(|(name, _)| name.as_str() != CASE_FILE && name.ends_with(".json"))
+        .filter(|(name, _)| name.as_str() != CASE_FILE && name.strip_suffix(".json").is_some())
         .filter_map(|(name, bytes)| {
             Some((name.trim_end_matches(".json").to_owned(), serde_json::from_slice(bytes).ok()?))
         })

@@ -224,6 +224,8 @@ fn compactions(steps: &[Step], broken: &[usize], facts: &mut Facts) {
         })
         .collect();
     facts.insert("breaks_per_compaction".into(), Value::Object(counts));
+    let lost: Vec<String> = starts.iter().flat_map(|at| lost_instructions(steps, *at)).collect();
+    facts.insert("lost_instructions".into(), json!(lost));
 }
 
 /// The first fact that a memory call wrote, and when the system prompt shows it.
@@ -350,11 +352,33 @@ fn lost(steps: &[Step], planned: &[usize]) -> Decisive {
     if let Some(first) = missed(|missed| matches!(missed, Missed::Expired(_))) {
         return at(Cause::TtlExpired, Place::All, first, "ok");
     }
+    if let Some((first, cause)) = planned.iter().find_map(|at| Some((*at, compaction_fault(steps, *at)?))) {
+        return at(cause, Place::Messages, first, "violation");
+    }
     if let Some(&first) = planned.first() {
         let level = steps[first].difference.findings.first().map_or(Place::All, |finding| finding.level);
         return at(Cause::PlannedCompaction, level, first, "ok");
     }
     Decisive { cause: Cause::None, level: None, first: None, verdict: "ok" }
+}
+
+/// What a compaction did wrong.
+fn compaction_fault(steps: &[Step], at: usize) -> Option<Cause> {
+    let step = &steps[at];
+    let dropped = Cause::SummaryFailureDropsHistory;
+    if step.difference.findings.iter().any(|finding| finding.cause == dropped) {
+        return Some(dropped);
+    }
+    (!lost_instructions(steps, at).is_empty()).then_some(Cause::InstructionLost)
+}
+
+/// Standing instructions of the user that a compaction lost.
+fn lost_instructions(steps: &[Step], at: usize) -> Vec<String> {
+    let step = &steps[at];
+    let Some(before) = step.before.map(|before| &steps[before].prompt) else { return Vec::new() };
+    let text: Vec<String> = (0..step.prompt.segs.len()).map(|at| step.prompt.text(at)).collect();
+    let text = text.join("\n");
+    history::standing_instructions(before).into_iter().filter(|one| !history::survives(one, &text)).collect()
 }
 
 fn is_summariser(role: &str) -> bool {

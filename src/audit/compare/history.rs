@@ -30,6 +30,8 @@ struct Moves {
     runs: Vec<(Range<usize>, Range<usize>)>,
     /// Where the earlier messages end in the later ones: what comes behind is growth.
     end: usize,
+    /// Where the last segment that stayed ends.
+    stayed: usize,
     /// Segments behind the first difference that stayed.
     kept: usize,
 }
@@ -53,7 +55,7 @@ pub(super) fn compare(
     migrated(before, after, &mut gone, &mut come, moves.end, out);
     edited(before, after, &mut gone, &mut come, &moves, out);
     dropped(before, after, &gone, &moves, out);
-    let inserted: Vec<usize> = come.into_iter().filter(|at| *at < moves.end).collect();
+    let inserted: Vec<usize> = come.into_iter().filter(|at| *at < moves.stayed).collect();
     added(after, &inserted, out);
     None
 }
@@ -68,35 +70,33 @@ fn moves(before: &Prompt, after: &Prompt, limit: usize) -> Moves {
     let new = hashes(&after.segs[start_a..]);
     let head = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
     let ops = capture_diff_slices(Algorithm::Myers, &old[head..], &new[head..]);
-    let mut found = Moves { end: start_a + head, ..Moves::default() };
+    let mut found = Moves { end: start_a + head, stayed: start_a + head, ..Moves::default() };
     let (base_b, base_a) = (start_b + head, start_a + head);
     for op in ops {
         let (a, b) = (op.old_range(), op.new_range());
         let (a, b) = (a.start + base_b..a.end + base_b, b.start + base_a..b.end + base_a);
-        match op {
-            DiffOp::Equal { .. } => {
-                found.kept += a.len();
-                found.end = b.end;
-            }
-            _ => {
-                found.gone.extend(a.clone());
-                found.come.extend(b.clone());
-                if !a.is_empty() && !b.is_empty() {
-                    // Only as many as went can stand for them at the very end; the rest is growth.
-                    let last = a.end == start_b + old.len();
-                    let end = if last { b.start + a.len().min(b.len()) } else { b.end };
-                    found.end = found.end.max(end);
-                    found.runs.push((a, b.start..end));
-                } else if a.is_empty() && b.end < start_a + new.len() {
-                    found.end = found.end.max(b.end);
-                }
-            }
+        if matches!(op, DiffOp::Equal { .. }) {
+            found.kept += a.len();
+            found.end = b.end;
+            found.stayed = b.end;
+            continue;
+        }
+        found.gone.extend(a.clone());
+        found.come.extend(b.clone());
+        if !a.is_empty() && !b.is_empty() {
+            // Only as many as went can stand for them at the very end; the rest is growth.
+            let last = a.end == start_b + old.len();
+            let end = if last { b.start + a.len().min(b.len()) } else { b.end };
+            found.end = found.end.max(end);
+            found.runs.push((a, b.start..end));
+        } else if a.is_empty() && b.end < start_a + new.len() {
+            found.end = found.end.max(b.end);
         }
     }
     found
 }
 
-/// Results of one step in another order.
+/// Results of one step in another order, by the ids that they answer.
 fn reordered(
     before: &Prompt,
     after: &Prompt,
@@ -104,35 +104,42 @@ fn reordered(
     come: &mut Vec<usize>,
     out: &mut Vec<Finding>,
 ) {
-    let answers = |prompt: &Prompt, at: usize| prompt.segs[at].kind == Kind::Answer;
-    let pairs: Vec<(usize, usize)> = gone
-        .iter()
-        .filter(|a| answers(before, **a))
-        .filter_map(|a| {
-            let same = |b: &&usize| after.segs[**b].hash == before.segs[*a].hash;
-            come.iter().find(same).map(|b| (*a, *b))
-        })
-        .filter(|(a, b)| same_step(before, after, *a, *b))
-        .collect();
-    if pairs.is_empty() {
-        return;
+    let mut done = 0;
+    let touched: Vec<usize> = gone.iter().copied().filter(|a| before.segs[*a].kind == Kind::Answer).collect();
+    for a in touched {
+        if a < done || before.segs[a].id == 0 {
+            continue;
+        }
+        let old = step(before, a);
+        done = old.end;
+        let answers = |seg: &Seg| seg.kind == Kind::Answer && seg.id == before.segs[a].id;
+        let Some(b) = after.segs.iter().position(answers) else { continue };
+        let new = step(after, b);
+        let ids = |prompt: &Prompt, range: &Range<usize>| -> Vec<u64> {
+            range.clone().map(|at| prompt.segs[at].id).collect()
+        };
+        let (was, is) = (ids(before, &old), ids(after, &new));
+        let Some(place) = was.iter().zip(&is).position(|(was, is)| was != is) else { continue };
+        if sorted(&was) != sorted(&is) {
+            continue;
+        }
+        let what = "the results of one step stand in another order";
+        let mut finding = Finding::new(Cause::ResultReorder, after, new.start + place, what);
+        finding.before = listed(before, old.clone());
+        finding.after = listed(after, new.clone());
+        out.push(finding);
+        // What only stands elsewhere in the step is told; what also changed is an edit of its own.
+        let same = |a: usize| new.clone().find(|b| after.segs[*b].hash == before.segs[a].hash);
+        let moved: Vec<(usize, usize)> = old.clone().filter_map(|a| Some((a, same(a)?))).collect();
+        gone.retain(|a| moved.iter().all(|(seen, _)| seen != a));
+        come.retain(|b| moved.iter().all(|(_, seen)| seen != b));
     }
-    let first = pairs.iter().map(|(_, b)| step(after, *b).start).min().unwrap_or_default();
-    let differing = step(after, first)
-        .zip(step(before, pairs[0].0))
-        .find(|(b, a)| after.segs[*b].hash != before.segs[*a].hash)
-        .map_or(first, |(b, _)| b);
-    let mut finding = Finding::new(
-        Cause::ResultReorder,
-        after,
-        differing,
-        "the results of one step stand in another order",
-    );
-    finding.before = listed(before, step(before, pairs[0].0));
-    finding.after = listed(after, step(after, first));
-    out.push(finding);
-    gone.retain(|a| pairs.iter().all(|(seen, _)| seen != a));
-    come.retain(|b| pairs.iter().all(|(_, seen)| seen != b));
+}
+
+fn sorted(ids: &[u64]) -> Vec<u64> {
+    let mut ids = ids.to_vec();
+    ids.sort_unstable();
+    ids
 }
 
 /// The run of results around a place.
@@ -147,15 +154,6 @@ fn step(prompt: &Prompt, at: usize) -> Range<usize> {
         end += 1;
     }
     start..end
-}
-
-fn same_step(before: &Prompt, after: &Prompt, a: usize, b: usize) -> bool {
-    let ids = |prompt: &Prompt, at: usize| {
-        let mut ids: Vec<u64> = step(prompt, at).map(|at| prompt.segs[at].id).collect();
-        ids.sort_unstable();
-        ids
-    };
-    ids(before, a) == ids(after, b)
 }
 
 /// Ids of the results in a run, a line each.
@@ -216,26 +214,29 @@ fn edited(
     out: &mut Vec<Finding>,
 ) {
     let mut done: Vec<(usize, usize)> = Vec::new();
-    for (old, new) in &moves.runs {
-        let mut free: Vec<usize> = new.clone().filter(|b| come.contains(b)).collect();
-        let lost: Vec<usize> = old.clone().filter(|a| gone.contains(a)).collect();
-        for a in lost {
-            let seg = &before.segs[a];
-            let by_id = free
-                .iter()
-                .position(|b| seg.id != 0 && after.segs[*b].id == seg.id && after.segs[*b].kind == seg.kind);
-            let by_place = || {
-                free.iter().position(|b| {
-                    let other = &after.segs[*b];
-                    other.speaker == seg.speaker
-                        && kin(seg.kind, other.kind)
-                        && (seg.id == 0 || other.id == 0)
-                })
-            };
-            let Some(found) = by_id.or_else(by_place) else { continue };
-            done.push((a, free.remove(found)));
+    for &a in gone.iter() {
+        let seg = &before.segs[a];
+        let same = |b: &&usize| after.segs[**b].id == seg.id && after.segs[**b].kind == seg.kind;
+        if let Some(b) = come.iter().find(same).filter(|_| seg.id != 0) {
+            done.push((a, *b));
         }
     }
+    for (old, new) in &moves.runs {
+        let free = |b: &usize| come.contains(b) && done.iter().all(|(_, seen)| seen != b);
+        let mut free: Vec<usize> = new.clone().filter(free).collect();
+        let lost = |a: &usize| gone.contains(a) && done.iter().all(|(seen, _)| seen != a);
+        for a in old.clone().filter(lost).collect::<Vec<_>>() {
+            let seg = &before.segs[a];
+            let found = free.iter().position(|b| {
+                let other = &after.segs[*b];
+                other.speaker == seg.speaker && kin(seg.kind, other.kind) && (seg.id == 0 || other.id == 0)
+            });
+            if let Some(found) = found {
+                done.push((a, free.remove(found)));
+            }
+        }
+    }
+    done.sort_unstable();
     for &(a, b) in &done {
         edit(before, after, a, b, out);
     }

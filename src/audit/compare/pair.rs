@@ -245,21 +245,21 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn causes(before: Value, after: Value) -> Vec<Cause> {
-        judge(&before, &after, false).into_iter().map(|edit| edit.cause).collect()
+    fn causes(before: &Value, after: &Value) -> Vec<Cause> {
+        judge(before, after, false).into_iter().map(|edit| edit.cause).collect()
     }
 
     #[test]
     fn the_same_meaning_in_other_bytes_is_drift_or_key_order() {
         let text = json!({"role": "user", "content": "hi"});
         let block = json!({"role": "user", "content": [{"type": "text", "text": "hi"}]});
-        assert_eq!(causes(text, block), [Cause::RepresentationDrift]);
+        assert_eq!(causes(&text, &block), [Cause::RepresentationDrift]);
         let named = json!({"role": "tool", "tool_call_id": "a", "name": "x", "content": "ok"});
         let bare = json!({"role": "tool", "tool_call_id": "a", "content": "ok"});
-        assert_eq!(causes(named, bare), [Cause::RepresentationDrift]);
+        assert_eq!(causes(&named, &bare), [Cause::RepresentationDrift]);
         let call = |arguments: &str| json!({"role": "assistant", "tool_calls": [{"id": "a", "function": {"arguments": arguments}}]});
-        assert_eq!(causes(call("{\"a\": 1}"), call("{\"a\":1}")), [Cause::RepresentationDrift]);
-        assert_eq!(causes(call("{\"a\":1,\"b\":2}"), call("{\"b\":2,\"a\":1}")), [Cause::JsonKeyOrder]);
+        assert_eq!(causes(&call("{\"a\": 1}"), &call("{\"a\":1}")), [Cause::RepresentationDrift]);
+        assert_eq!(causes(&call("{\"a\":1,\"b\":2}"), &call("{\"b\":2,\"a\":1}")), [Cause::JsonKeyOrder]);
         assert_eq!(
             order_path(&json!({"f": {"p": {"a": 1, "b": 2}}}), &json!({"f": {"p": {"b": 2, "a": 1}}})),
             Some("/f/p".to_owned())
@@ -270,7 +270,7 @@ mod tests {
     fn lost_reasoning_is_told_from_a_rewritten_message() {
         let thought = json!({"role": "assistant", "content": "yes", "reasoning_content": "because"});
         let bare = json!({"role": "assistant", "content": "yes"});
-        assert_eq!(causes(thought, bare.clone()), [Cause::ReasoningDropped]);
-        assert_eq!(causes(json!({"role": "assistant", "content": "no"}), bare), [Cause::HistoryRewritten]);
+        assert_eq!(causes(&thought, &bare), [Cause::ReasoningDropped]);
+        assert_eq!(causes(&json!({"role": "assistant", "content": "no"}), &bare), [Cause::HistoryRewritten]);
     }
 }

@@ -20,24 +20,20 @@ const LOOKBACK: usize = 20;
 /// How long the entries of a request live without use, at least as far as documented.
 pub(super) fn lifetime_of(prompt: &Prompt, record: &Record) -> Millis {
     const MINUTE: Millis = 60_000;
-    match prompt.shape {
-        Shape::Anthropic => {
-            let hour = prompt.marks.iter().any(|(_, ttl)| *ttl == Ttl::Hour1)
-                || record.usage.is_some_and(|usage| usage.write_1h > 0);
-            if hour { 60 * MINUTE } else { 5 * MINUTE }
-        }
-        _ => {
-            let model = prompt.model.to_ascii_lowercase();
-            let newest = ["gpt-5.6", "gpt-5-6", "gpt-6"].iter().any(|name| model.contains(name));
-            let kept = ["gpt-5.5", "gpt-5-5"].iter().any(|name| model.contains(name));
-            match (newest, kept, record.usage.is_some()) {
-                (true, ..) => 30 * MINUTE,
-                (_, true, _) => 24 * 60 * MINUTE,
-                // The bill decides; five minutes are the shortest documented life.
-                (.., true) => 5 * MINUTE,
-                _ => 10 * MINUTE,
-            }
-        }
+    if prompt.shape == Shape::Anthropic {
+        let hour = prompt.marks.iter().any(|(_, ttl)| *ttl == Ttl::Hour1)
+            || record.usage.is_some_and(|usage| usage.write_1h > 0);
+        return if hour { 60 * MINUTE } else { 5 * MINUTE };
+    }
+    let model = prompt.model.to_ascii_lowercase();
+    let newest = ["gpt-5.6", "gpt-5-6", "gpt-6"].iter().any(|name| model.contains(name));
+    let kept = ["gpt-5.5", "gpt-5-5"].iter().any(|name| model.contains(name));
+    match (newest, kept, record.usage.is_some()) {
+        (true, ..) => 30 * MINUTE,
+        (_, true, _) => 24 * 60 * MINUTE,
+        // The bill decides; five minutes are the shortest documented life.
+        (.., true) => 5 * MINUTE,
+        _ => 10 * MINUTE,
     }
 }
 
@@ -119,7 +115,7 @@ fn explicit(judged: &mut Judged, seen: &Seen<'_>, base: End, expected: u64) {
 
 fn automatic(judged: &mut Judged, seen: &Seen<'_>, base: End, expected: u64) {
     let step = 128;
-    let idle = seen.record.at.zip(base.at).map(|(now, then)| now - then);
+    let idle = seen.record.at.zip(base.at).map(|(now, then)| now.saturating_sub(then));
     let lifetime = lifetime_of(&seen.prompt, seen.record);
     let over = idle.is_some_and(|idle| idle > lifetime);
     if expected < minimum(&seen.prompt) {

@@ -94,7 +94,8 @@ impl Auditor {
                     said.verdict = Verdict::UnplannedBreak;
                     said.candidates.clear();
                     said.latent.clear();
-                    said.what = "what is read stays at a small fixed head while the prompt grows".to_owned();
+                    said.what =
+                        String::from("what is read stays at a small fixed head while the prompt grows");
                 }
                 apply(judged, &thread.points, at, verdict);
             }

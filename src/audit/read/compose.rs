@@ -74,7 +74,6 @@ fn message(turn: &Value) -> Value {
         names.iter().find_map(|name| turn.get(*name).and_then(Value::as_str)).unwrap_or_default()
     };
     let role = match word(["from", "role"]) {
-        "human" | "user" => "user",
         "gpt" | "assistant" | "model" | "function_call" => "assistant",
         "system" => "system",
         // Data of this kind has no ids, so results are simply told.

@@ -160,7 +160,7 @@ impl Pieces {
                 Ok(())
             }
             Some(b'{') => {
-                if self.descend(first)? {
+                if !self.more_lines(first) && self.descend(first) {
                     self.mode = Mode::Elements;
                 }
                 Ok(())
@@ -169,18 +169,26 @@ impl Pieces {
         }
     }
 
+    /// True when the first line is a whole value and others follow.
+    fn more_lines(&self, first: usize) -> bool {
+        let view = self.view();
+        let Some(end) = memchr::memchr(b'\n', view) else { return false };
+        let whole = json::skip_value(&view[..end], first).is_ok();
+        whole && json::skip_space(view, end) < view.len()
+    }
+
     /// Goes into a document as far as its array of records; false when it is no such document.
-    fn descend(&mut self, first: usize) -> io::Result<bool> {
+    fn descend(&mut self, first: usize) -> bool {
         let mut at = first;
         for _ in 0..2 {
             let view = self.view();
-            let Ok(mut fields) = json::Fields::of(view, at) else { return Ok(false) };
+            let Ok(mut fields) = json::Fields::of(view, at) else { return false };
             let mut inner = None;
             while let Ok(Some((key, value))) = fields.next_key() {
                 let opens = view.get(value);
                 if ARRAYS.iter().any(|name| name.as_bytes() == key) && opens == Some(&b'[') {
                     self.start += value + 1;
-                    return Ok(true);
+                    return true;
                 }
                 if key == b"log" && opens == Some(&b'{') {
                     inner = Some(value);
@@ -191,10 +199,10 @@ impl Pieces {
             }
             match inner {
                 Some(value) => at = value,
-                None => return Ok(false),
+                None => return false,
             }
         }
-        Ok(false)
+        false
     }
 
     fn line(&mut self) -> io::Result<Option<Piece<'_>>> {
@@ -306,7 +314,8 @@ impl Pieces {
                 }
                 None => {}
             }
-            if !self.fill()? && self.ended && json::skip_space(self.view(), 0) == self.view().len() {
+            let ended = self.ended;
+            if !self.fill()? && ended {
                 self.mode = Mode::Done;
                 return Ok(None);
             }

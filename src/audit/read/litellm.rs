@@ -28,15 +28,14 @@ impl Reader for LiteLlm {
         .find_map(|path| value.pointer(path).map(inner))
         .map(|sent| sent.get("body").map_or(sent.clone(), inner))
         .filter(|sent| sent.get("messages").is_some() || sent.get("input").is_some());
-        let own_body = match sent {
-            Some(sent) => serde_json::to_vec(&sent).ok(),
-            None => {
-                let messages = value.get("messages").map(inner).unwrap_or_default();
-                let tools = ["/model_parameters/tools", "/optional_params/tools", "/tools"]
-                    .iter()
-                    .find_map(|path| value.pointer(path));
-                body(model.as_deref(), None, tools, &messages)
-            }
+        let own_body = if let Some(sent) = sent {
+            serde_json::to_vec(&sent).ok()
+        } else {
+            let messages = value.get("messages").map(inner).unwrap_or_default();
+            let tools = ["/model_parameters/tools", "/optional_params/tools", "/tools"]
+                .iter()
+                .find_map(|path| value.pointer(path));
+            body(model.as_deref(), None, tools, &messages)
         };
         let response = value.get("response").map(inner).unwrap_or_default();
         let metadata = value.get("metadata").map(inner).unwrap_or_default();

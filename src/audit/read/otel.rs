@@ -36,7 +36,9 @@ fn spans(line: u64, value: &Value, sink: &mut Sink<'_>, depth: usize) {
             && depth < 4
         {
             nested = true;
-            items.iter().for_each(|item| spans(line, item, sink, depth + 1));
+            for item in items {
+                spans(line, item, sink, depth + 1);
+            }
         }
     }
     if !nested {

@@ -36,7 +36,7 @@ fn wrapped(line: u64, bytes: &[u8]) -> Result<Record, json::JsonFault> {
             b"messages" | b"input" | b"contents" => bare = true,
             b"request" | b"request_body" | b"requestBody" | b"body" => request = Some(value),
             b"response" | b"response_body" | b"responseBody" => {
-                respond(&mut record, bytes, &value, &mut routes)
+                respond(&mut record, bytes, &value, &mut routes);
             }
             b"usage" | b"usageMetadata" => record.usage = usage_at(bytes, &value).or(record.usage),
             b"at" | b"timestamp" | b"start_time" | b"startTime" | b"started_at" | b"time" | b"ts"
@@ -47,9 +47,7 @@ fn wrapped(line: u64, bytes: &[u8]) -> Result<Record, json::JsonFault> {
             b"duration_ms" | b"latency_ms" => duration = json::number(bytes, &value),
             b"conversation" | b"session_id" | b"sessionId" | b"conversation_id" | b"session"
             | b"thread_id" => {
-                if record.conversation.is_none() {
-                    record.conversation = text(bytes, &value);
-                }
+                record.conversation = record.conversation.or_else(|| text(bytes, &value));
             }
             b"provider" => {
                 let name = text(bytes, &value);
@@ -79,8 +77,8 @@ fn wrapped(line: u64, bytes: &[u8]) -> Result<Record, json::JsonFault> {
             record.own_body = text(bytes, &value).map(String::into_bytes);
         }
         _ if bare => {
-            // A bare body's own fields are no wrapper's.
-            record = Record { line, body: start..bytes.len(), ..Record::default() };
+            // Times and token counts may stand beside the body's own fields.
+            record.body = start..bytes.len();
         }
         _ => {}
     }

@@ -37,7 +37,7 @@ fn every_case_is_answered_as_expected() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-#[expect(clippy::disallowed_methods, reason = "a test runs the command on its own data")]
+#[expect(clippy::disallowed_methods, clippy::unwrap_used, reason = "a test runs the command on its own data")]
 fn json_of(path: &Path) -> Value {
     let out =
         Command::new(env!("CARGO_BIN_EXE_hermes-lab")).arg("audit").arg(path).arg("--json").output().unwrap();

@@ -1,5 +1,7 @@
 //! Sessions for the tests of the audit: built clean, then mutated at one request.
 
+#![expect(clippy::unwrap_used, reason = "a generator of tests may fail loudly")]
+
 use hermes_lab::audit::read::{self, Format, Reading};
 use hermes_lab::audit::{Audit, Auditor, Cause, Options};
 use serde_json::{Value, json};
@@ -11,10 +13,14 @@ pub fn audit_bytes(bytes: Vec<u8>, format: Option<Format>) -> (Audit, Reading) {
     (auditor.finish(), reading)
 }
 
+/// Lines as a file.
+pub fn log_bytes(lines: &[Value]) -> Vec<u8> {
+    lines.iter().flat_map(|line| format!("{line}\n").into_bytes()).collect()
+}
+
 /// Runs the library over lines.
 pub fn audit(lines: &[Value]) -> Audit {
-    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-    audit_bytes(text.into_bytes(), None).0
+    audit_bytes(log_bytes(lines), None).0
 }
 
 /// Causes of each request, decisive and latent, without the harmless ones.
@@ -56,6 +62,10 @@ pub enum Mutation {
     UserEdit,
     ModelSwitch,
     Thinking,
+    ResultOrder,
+    ReasoningDropped,
+    BlockMoved,
+    Compacted,
     Idle,
 }
 
@@ -72,6 +82,10 @@ impl Mutation {
             Self::ResultCut | Self::UserEdit => Cause::HistoryRewritten,
             Self::ModelSwitch => Cause::ModelChanged,
             Self::Thinking => Cause::ParamsChanged,
+            Self::ResultOrder => Cause::ResultReorder,
+            Self::ReasoningDropped => Cause::ReasoningDropped,
+            Self::BlockMoved => Cause::BlockMigrated,
+            Self::Compacted => Cause::PlannedCompaction,
             Self::Idle => Cause::TtlExpired,
         }
     }
@@ -107,9 +121,14 @@ pub fn words(salt: u64, count: u64) -> String {
     (0..count).map(|_| WORDS[usize::try_from(next() % 16).unwrap()]).collect::<Vec<_>>().join(" ")
 }
 
+/// Places of the results of a step, in the order in which they are sent.
+fn order(calls: usize, has: &dyn Fn(Mutation) -> bool) -> Vec<usize> {
+    if has(Mutation::ResultOrder) { (0..calls).rev().collect() } else { (0..calls).collect() }
+}
+
 impl Session {
     /// Requests of the session.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.steps.len() + 1
     }
 
@@ -135,10 +154,15 @@ impl Session {
             if has(Mutation::Memory) { "\n§\nThe user wants metric units." } else { "" }
         );
         match self.wire {
-            Wire::Anthropic => self.anthropic(turn, model, tools, &system, &has),
-            Wire::Chat => self.chat(turn, model, tools, &system, &has),
-            Wire::Responses => self.responses(turn, model, tools, &system, &has),
-            Wire::Gemini => self.gemini(turn, model, tools, &system, &has),
+            Wire::Anthropic => {
+                let moved = mutations
+                    .iter()
+                    .find(|(mutation, from)| *mutation == Mutation::BlockMoved && turn >= *from);
+                self.anthropic(turn, model, &tools, &system, &has, moved.map(|(_, from)| *from))
+            }
+            Wire::Chat => self.chat(turn, model, &tools, &system, &has),
+            Wire::Responses => self.responses(turn, model, &tools, &system, &has),
+            Wire::Gemini => self.gemini(turn, model, &tools, &system, &has),
         }
     }
 
@@ -205,6 +229,14 @@ impl Session {
         match mutation {
             Mutation::ResultCut => self.cut_step().is_some_and(|step| turn > step + 1),
             Mutation::UserEdit => turn >= 2,
+            Mutation::ResultOrder => {
+                let wide = self.steps.iter().position(|calls| *calls > 1);
+                matches!(self.wire, Wire::Anthropic | Wire::Chat | Wire::Responses)
+                    && wide.is_some_and(|step| turn > step + 1)
+            }
+            Mutation::ReasoningDropped => matches!(self.wire, Wire::Anthropic | Wire::Chat) && turn >= 2,
+            Mutation::BlockMoved => self.wire == Wire::Anthropic && turn >= 2,
+            Mutation::Compacted => matches!(self.wire, Wire::Anthropic | Wire::Chat) && turn >= 4,
             Mutation::ToolOrder => self.tools >= 3 && turn >= 1,
             Mutation::KeyOrder => self.tools >= 2 && turn >= 1,
             _ => turn >= 1,
@@ -215,9 +247,10 @@ impl Session {
         &self,
         turn: usize,
         model: &str,
-        tools: Vec<Value>,
+        tools: &[Value],
         system: &str,
         has: &dyn Fn(Mutation) -> bool,
+        moved: Option<usize>,
     ) -> Value {
         let text = |text: String, place: usize| -> Value {
             if self.folded >> (place % 60) & 1 == (turn as u64 & 1) {
@@ -229,7 +262,14 @@ impl Session {
         let mut messages =
             vec![json!({"role": "user", "content": text(self.user(0, has(Mutation::UserEdit)), 0)})];
         for (step, &calls) in self.steps.iter().enumerate().take(turn) {
-            let mut said = vec![json!({"type": "text", "text": words(self.salt + step as u64 * 11, 10)})];
+            let mut said = if has(Mutation::ReasoningDropped) {
+                Vec::new()
+            } else {
+                vec![
+                    json!({"type": "thinking", "thinking": words(self.salt + step as u64 * 37, 20), "signature": "s"}),
+                ]
+            };
+            said.extend([json!({"type": "text", "text": words(self.salt + step as u64 * 11, 10)})]);
             said.extend((0..calls).map(|call| {
                 json!({"type": "tool_use", "id": self.id(step, call), "name": "tool_0", "input": {"place": WORDS[call % 16]}})
             }));
@@ -238,14 +278,19 @@ impl Session {
                 messages.push(json!({"role": "user", "content": text(self.user(step + 1, false), step + 1)}));
                 continue;
             }
-            let results: Vec<Value> = (0..calls)
+            let mut results: Vec<Value> = (0..calls)
                 .map(|call| {
                     let cut = has(Mutation::ResultCut) && self.cut_step() == Some(step) && call == 0;
                     json!({"type": "tool_result", "tool_use_id": self.id(step, call), "content": self.result(step, call, cut)})
                 })
                 .collect();
+            if has(Mutation::ResultOrder) {
+                results.reverse();
+            }
             messages.push(json!({"role": "user", "content": results}));
         }
+        self.injected(&mut messages, moved);
+        self.compacted(&mut messages, 0, has(Mutation::Compacted));
         let last = messages.last_mut().unwrap();
         if last["content"].is_string() {
             last["content"] = json!([{"type": "text", "text": last["content"]}]);
@@ -267,7 +312,7 @@ impl Session {
         &self,
         turn: usize,
         model: &str,
-        tools: Vec<Value>,
+        tools: &[Value],
         system: &str,
         has: &dyn Fn(Mutation) -> bool,
     ) -> Value {
@@ -285,19 +330,24 @@ impl Session {
         for (step, &calls) in self.steps.iter().enumerate().take(turn) {
             let said = words(self.salt + step as u64 * 11, 10);
             if calls == 0 {
-                messages.push(json!({"role": "assistant", "content": said}));
+                messages.push(self.thought(json!({"role": "assistant", "content": said}), step, has));
                 messages.push(json!({"role": "user", "content": text(self.user(step + 1, false), step + 1)}));
                 continue;
             }
             let made: Vec<Value> = (0..calls)
                 .map(|call| json!({"id": self.id(step, call), "type": "function", "function": {"name": "tool_0", "arguments": "{\"place\":\"here\"}"}}))
                 .collect();
-            messages.push(json!({"role": "assistant", "content": said, "tool_calls": made}));
-            for call in 0..calls {
+            messages.push(self.thought(
+                json!({"role": "assistant", "content": said, "tool_calls": made}),
+                step,
+                has,
+            ));
+            for call in order(calls, has) {
                 let cut = has(Mutation::ResultCut) && self.cut_step() == Some(step) && call == 0;
                 messages.push(json!({"role": "tool", "tool_call_id": self.id(step, call), "content": self.result(step, call, cut)}));
             }
         }
+        self.compacted(&mut messages, 1, has(Mutation::Compacted));
         let mut body = json!({"model": model, "tools": tools, "messages": messages});
         if has(Mutation::Thinking) {
             body["reasoning_effort"] = json!("high");
@@ -309,7 +359,7 @@ impl Session {
         &self,
         turn: usize,
         model: &str,
-        tools: Vec<Value>,
+        tools: &[Value],
         system: &str,
         has: &dyn Fn(Mutation) -> bool,
     ) -> Value {
@@ -320,7 +370,7 @@ impl Session {
             for call in 0..calls {
                 input.push(json!({"type": "function_call", "id": format!("fc_{turn}_{call}"), "call_id": self.id(step, call), "name": "tool_0", "arguments": "{}"}));
             }
-            for call in 0..calls {
+            for call in order(calls, has) {
                 let cut = has(Mutation::ResultCut) && self.cut_step() == Some(step) && call == 0;
                 input.push(json!({"type": "function_call_output", "call_id": self.id(step, call), "output": self.result(step, call, cut)}));
             }
@@ -339,7 +389,7 @@ impl Session {
         &self,
         turn: usize,
         model: &str,
-        tools: Vec<Value>,
+        tools: &[Value],
         system: &str,
         has: &dyn Fn(Mutation) -> bool,
     ) -> Value {
@@ -373,9 +423,42 @@ impl Session {
         body
     }
 
+    /// A list that the client puts into the first user message, or, moved, into what was the newest one then.
+    fn injected(&self, messages: &mut [Value], moved: Option<usize>) {
+        let block = json!({"type": "text", "text": format!("<available-skills>{}</available-skills>", words(self.salt + 99, 8))});
+        // Every step is an answer and what the user's side adds to it.
+        let place = 2 * moved.unwrap_or(0);
+        let content = &mut messages[place]["content"];
+        if content.is_string() {
+            *content = json!([{"type": "text", "text": *content}]);
+        }
+        content.as_array_mut().unwrap().insert(0, block);
+    }
+
+    /// A summary in the place of all but the newest message; in later requests it stays as it was.
+    fn compacted(&self, messages: &mut Vec<Value>, head: usize, done: bool) {
+        if !done {
+            return;
+        }
+        let end = messages.len() - 1;
+        let summary = json!({"role": "user", "content": format!("[summary] {}", words(self.salt + 7, 12))});
+        let answer = json!({"role": "assistant", "content": "Understood."});
+        messages.splice(head..end, [summary, answer]);
+        // Results without their calls would be a fault of its own.
+        let last = messages.last_mut().unwrap();
+        *last = json!({"role": "user", "content": words(self.salt + 8, 6)});
+    }
+
+    fn thought(&self, mut message: Value, step: usize, has: &dyn Fn(Mutation) -> bool) -> Value {
+        if !has(Mutation::ReasoningDropped) {
+            message["reasoning_content"] = json!(words(self.salt + step as u64 * 37, 20));
+        }
+        message
+    }
+
     /// The session as a gateway logs it, a request every twenty seconds.
     pub fn log(&self, mutations: &[(Mutation, usize)], named: bool) -> Vec<Value> {
-        (0..self.len())
+        (0..self.count())
             .map(|turn| {
                 let idle =
                     mutations.iter().any(|(mutation, from)| *mutation == Mutation::Idle && turn >= *from);

@@ -15,7 +15,7 @@ fn truth_word(cause: &str) -> &str {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "a test runs the command on its own data")]
+#[expect(clippy::disallowed_methods, clippy::unwrap_used, reason = "a test runs the command on its own data")]
 fn judged(path: &str) -> Value {
     let out =
         Command::new(env!("CARGO_BIN_EXE_hermes-lab")).args(["audit", path, "--json"]).output().unwrap();
@@ -24,6 +24,7 @@ fn judged(path: &str) -> Value {
 }
 
 /// What an answer says in the words of the truth.
+#[expect(clippy::unwrap_used, reason = "an answer of another form fails the test")]
 fn found(answer: &Value) -> Value {
     let requests = answer["requests"].as_array().unwrap();
     let turns = requests.iter().filter_map(|request| {

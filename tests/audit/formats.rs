@@ -6,7 +6,7 @@ use hermes_lab::audit::Cause;
 use hermes_lab::audit::read::{Format, LINE_MAX, recognise};
 use serde_json::{Value, json};
 
-use crate::audit_support::{Mutation, Session, Wire, audit_bytes, causes};
+use super::support::{Mutation, Session, Wire, audit_bytes, causes};
 
 fn session(wire: Wire) -> Session {
     Session { wire, name: "s".to_owned(), salt: 7, tools: 4, steps: vec![1, 0, 2, 1], folded: 0 }
@@ -29,7 +29,7 @@ fn shows_the_clock(bytes: Vec<u8>, format: Format) {
 #[test]
 fn a_http_archive_is_read_entry_by_entry_with_its_streamed_usage() {
     let session = session(Wire::Anthropic);
-    let entries: Vec<Value> = (0..session.len())
+    let entries: Vec<Value> = (0..session.count())
         .map(|turn| {
             json!({
                 "startedDateTime": format!("2026-11-25T10:0{turn}:00.000Z"), "time": 1200.5,
@@ -68,7 +68,7 @@ fn compressed_logs_are_read_as_they_are() {
 fn bodies_of_every_shape_are_recognised() {
     for wire in [Wire::Anthropic, Wire::Chat, Wire::Responses, Wire::Gemini] {
         let session = session(wire);
-        let bodies: Vec<Value> = (0..session.len()).map(|turn| session.request(turn, CLOCK)).collect();
+        let bodies: Vec<Value> = (0..session.count()).map(|turn| session.request(turn, CLOCK)).collect();
         shows_the_clock(lines(&bodies), Format::Bodies);
         // One document: an array of bodies, over many lines.
         shows_the_clock(serde_json::to_vec_pretty(&Value::Array(bodies)).unwrap(), Format::Bodies);
@@ -79,7 +79,7 @@ fn bodies_of_every_shape_are_recognised() {
 fn gateway_and_tracer_exports_are_read() {
     let session = session(Wire::Chat);
     let part = |turn: usize, name: &str| session.request(turn, CLOCK)[name].clone();
-    let turns = 0..session.len();
+    let turns = 0..session.count();
     let time = |turn: usize| format!("2026-11-25T10:0{turn}:00Z");
     let litellm: Vec<Value> = turns
         .clone()
