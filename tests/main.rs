@@ -1,18 +1,12 @@
 //! One integration binary; one module per subject.
 
-mod audit_cases;
-mod audit_formats;
-mod audit_hostile;
-mod audit_logs;
-mod audit_properties;
-mod audit_support;
+mod audit;
 mod bench;
 mod cache_cases;
 mod cli;
 mod costs;
 mod determinism;
 mod guard_hardened;
-mod audit;
 mod hardened_threats;
 mod lab;
 mod laws;
