@@ -467,8 +467,7 @@ fn a_result_slot_belongs_to_a_conversation_and_quotes_the_part_that_matched() {
     let shown: BTreeSet<String> =
         got["results"].as_array().unwrap().iter().map(|result| result["anchor"].to_string()).collect();
     let part_of = |anchor: &str| {
-        hits.as_array().unwrap().iter().find(|hit| hit["message"].to_string() == anchor).unwrap()["session"]
-            .clone()
+        hits.as_array().unwrap().iter().find(|hit| hit["message"] == anchor).unwrap()["session"].clone()
     };
     let parts: Vec<Value> = shown.iter().map(|anchor| part_of(anchor)).collect();
     // Ranks are the case's; which part of a conversation ranks first is the index's business.

@@ -58,11 +58,11 @@ fn text(steps: &[Step], window: u32) -> String {
         match step {
             Step::Turn { calls, parallel } => {
                 let each: Vec<String> = calls.iter().enumerate().map(|(m, kind)| call(*kind, n * 10 + m)).collect();
-                let replies = if *parallel && !each.is_empty() {
-                    format!("{{ calls = [{}] }}, ", each.join(", "))
-                } else {
-                    each.iter().map(|call| format!("{{ calls = [{call}] }}, ")).collect()
-                };
+                let rounds = if *parallel && !each.is_empty() { vec![each.join(", ")] } else { each };
+                let replies = rounds.iter().fold(String::new(), |mut text, calls| {
+                    text.push_str(&format!("{{ calls = [{calls}] }}, "));
+                    text
+                });
                 text.push_str(&format!(
                     "turn = {{ say = \"Do thing number {n}.\", replies = [{replies}{{ say = \"Thing {n} is done.\" }}] }}\n"
                 ));

@@ -302,7 +302,7 @@ impl<H: Host> Turn<'_, H> {
                 cut_calls += 1;
                 continue;
             }
-            return if reply.calls.is_empty() { Ok(self.take_text(reply)) } else { self.take_calls(reply) };
+            return Ok(if reply.calls.is_empty() { self.take_text(&reply) } else { self.take_calls(reply) });
         }
     }
 

@@ -20,6 +20,7 @@ pub(super) struct Args {
     json: bool,
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "every command answers in the same way")]
 pub(super) fn run(args: &Args) -> CommandResult {
     let sections = sections();
     let wanted = |name: &str| args.what.as_deref().is_none_or(|what| what == name);

@@ -34,7 +34,7 @@ pub(super) fn run(args: &Args) -> CommandResult {
                 match input::text(file) {
                     Ok(content) => match scenario::load(file, &content) {
                         Ok(scenario) => {
-                            text.push_str(&format!("{file}: {} acts, fine\n", scenario.acts.len()))
+                            text.push_str(&format!("{file}: {} acts, fine\n", scenario.acts.len()));
                         }
                         Err(more) => faults.extend(more),
                     },

@@ -162,7 +162,9 @@ pub fn load(file: &str, text: &str) -> Result<Break, Vec<Diagnostic>> {
     }
     for table in [&read.turn, &read.with] {
         if let Err(errors) = Overlay::from_table(table).apply(&mut Policy::default()) {
-            errors.iter().for_each(|error| fault("[turn", error.to_string()));
+            for error in errors {
+                fault("[turn", error.to_string());
+            }
         }
     }
     let did_you_mean =

@@ -179,7 +179,7 @@ fn main_usage(ledger: &Ledger) -> Vec<crate::ledger::Usage> {
                 main.insert(request.id);
             }
             What::Response(response) if main.contains(&response.request) => {
-                found.push(response.usage.clone())
+                found.push(response.usage.clone());
             }
             _ => {}
         }
@@ -313,10 +313,12 @@ fn review_effects(ledger: &Ledger) -> Value {
         match &event.what {
             What::ReviewStarted(_) => inside = true,
             What::ReviewEnded(_) => break,
-            What::Effect(effect) if inside && effect.lane == Lane::Review => {
-                if !["memory", "skill", "spilled"].contains(&&*effect.kind) {
-                    found.push(effect.detail.to_string());
-                }
+            What::Effect(effect)
+                if inside
+                    && effect.lane == Lane::Review
+                    && !["memory", "skill", "spilled"].contains(&&*effect.kind) =>
+            {
+                found.push(effect.detail.to_string());
             }
             _ => {}
         }

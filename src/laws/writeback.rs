@@ -91,7 +91,7 @@ pub(super) fn judge(ledger: &Ledger, bench: &mut Bench) {
                 bench.subject("L3.review-no-effect", event, wrong);
             }
             What::Delivered(delivered) => {
-                sessions.entry(event.session.clone()).or_default().delivered = delivered.turn
+                sessions.entry(event.session.clone()).or_default().delivered = delivered.turn;
             }
             What::ReviewStarted(started) => {
                 let session = sessions.entry(event.session.clone()).or_default();
@@ -154,7 +154,8 @@ pub(super) fn judge(ledger: &Ledger, bench: &mut Bench) {
                     continue;
                 }
                 let state = seen.as_ref().and_then(|seen| rebuild.conversation(&seen.key));
-                let system = state.map(|state| state.system()).unwrap_or_default();
+                let system =
+                    state.map(super::super::ledger::rebuild::Conversation::system).unwrap_or_default();
                 prompt_is_frozen(session, &system, event, bench);
             }
             _ => {}

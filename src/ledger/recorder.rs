@@ -91,16 +91,13 @@ impl Recorder {
             let messages = &prompt.messages[kept.saturating_sub(prompt.prefix.len())..];
             prefix.iter().chain(messages).cloned().collect()
         };
-        match self.last.get_mut(conversation) {
-            Some(last) => {
-                last.request = id;
-                last.chains.truncate(kept);
-                last.chains.extend_from_slice(&prompt.chains[kept..]);
-            }
-            None => {
-                let last = Last { request: id, chains: prompt.chains.to_vec() };
-                self.last.insert(conversation.clone(), last);
-            }
+        if let Some(last) = self.last.get_mut(conversation) {
+            last.request = id;
+            last.chains.truncate(kept);
+            last.chains.extend_from_slice(&prompt.chains[kept..]);
+        } else {
+            let last = Last { request: id, chains: prompt.chains.to_vec() };
+            self.last.insert(conversation.clone(), last);
         }
         let request = Request {
             id,

@@ -26,7 +26,7 @@ pub fn text(report: &Report) -> String {
     row.extend(sum.map(|cell| cell.to_string()));
     table.row(row);
     let mut text = table.render();
-    let share = if sum[0] == 0 { 0 } else { sum[1] * 10_000 / sum[0] };
+    let share = (sum[1] * 10_000).checked_div(sum[0]).unwrap_or(0);
     text.push_str(&format!("\nagreement {}.{:02} %\n", share / 100, share % 100));
     let undeclared: Vec<&Replayed> = report.undeclared().collect();
     for replayed in undeclared.iter().take(SHOWN_MAX) {
@@ -56,7 +56,7 @@ pub fn one(replayed: &Replayed) -> String {
     );
     match &replayed.outcome {
         Ok(Outcome::Agrees) => {
-            text.push_str(&format!("expected and got\n{}\n\nagrees\n", pretty(&vector.expect)))
+            text.push_str(&format!("expected and got\n{}\n\nagrees\n", pretty(&vector.expect)));
         }
         Ok(Outcome::Differs { got, first }) => {
             let (expected, got) = (pretty(&vector.expect), pretty(got));

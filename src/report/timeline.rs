@@ -73,6 +73,7 @@ fn list(names: &[crate::ledger::Name]) -> String {
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
 
+#[expect(clippy::too_many_lines, reason = "one line for each kind of event")]
 fn describe(event: &Event) -> String {
     match &event.what {
         What::SessionStarted(e) if e.parent.is_empty() => format!("session starts ({})", e.why),

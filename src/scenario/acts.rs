@@ -284,7 +284,6 @@ pub struct WhenSpec {
 /// One thing that happens.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-#[expect(clippy::large_enum_variant, reason = "a scenario holds few acts and they are never moved")]
 pub enum Act {
     /// A session begins, or is opened again.
     Open(OpenAct),

@@ -108,18 +108,17 @@ impl Reader<'_> {
     fn list<T: DeserializeOwned>(&mut self, value: Option<Spanned<DeValue<'_>>>) -> Vec<(usize, T)> {
         let Some(value) = value else { return Vec::new() };
         let start = value.span().start;
-        match value.into_inner() {
-            DeValue::Array(items) => items
+        if let DeValue::Array(items) = value.into_inner() {
+            items
                 .into_iter()
                 .filter_map(|item| {
                     let at = item.span().start;
                     Some((at, self.read(item)?))
                 })
-                .collect(),
-            _ => {
-                self.fault(start, "expected a list of tables, written as `[[…]]`");
-                Vec::new()
-            }
+                .collect()
+        } else {
+            self.fault(start, "expected a list of tables, written as `[[…]]`");
+            Vec::new()
         }
     }
 
@@ -143,7 +142,7 @@ impl Reader<'_> {
         match self.field::<i64>(&mut fields, "format").map(|(_, format)| format) {
             Some(FORMAT) => {}
             Some(other) => {
-                self.fault(0, format!("format {other} is not known; this lab reads format {FORMAT}"))
+                self.fault(0, format!("format {other} is not known; this lab reads format {FORMAT}"));
             }
             None => self.fault(0, format!("missing `format = {FORMAT}`")),
         }
@@ -198,12 +197,11 @@ impl Reader<'_> {
     }
 
     fn instant(&mut self, at: usize, text: &str) -> i64 {
-        match text.parse::<jiff::Timestamp>() {
-            Ok(instant) => instant.as_millisecond(),
-            Err(_) => {
-                self.fault(at, format!("expected an instant such as `2026-01-01T09:00:00Z`, found `{text}`"));
-                DEFAULT_START
-            }
+        if let Ok(instant) = text.parse::<jiff::Timestamp>() {
+            instant.as_millisecond()
+        } else {
+            self.fault(at, format!("expected an instant such as `2026-01-01T09:00:00Z`, found `{text}`"));
+            DEFAULT_START
         }
     }
 
@@ -303,7 +301,7 @@ impl Reader<'_> {
                 }
                 Act::End(act) => self.check_session(*at, act.session.as_ref(), open.as_ref(), &known),
                 Act::Search(act) if act.limit == 0 => {
-                    self.fault(*at, "a search needs a `limit` of at least 1")
+                    self.fault(*at, "a search needs a `limit` of at least 1");
                 }
                 _ => {}
             }

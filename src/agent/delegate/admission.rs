@@ -210,10 +210,9 @@ fn schema(value: &Value) -> Result<Option<Value>, Refusal> {
 fn images(value: &Value) -> Result<(), Refusal> {
     let blank = |image: &Value| image.as_str().is_none_or(|path| path.trim().is_empty());
     match value {
-        Value::Null => Ok(()),
         Value::Array(list) if list.iter().any(blank) => Err(Refusal::ImagesInvalid),
         Value::Array(list) if list.len() > IMAGES_MAX => Err(Refusal::ImagesTooMany),
-        Value::Array(_) => Ok(()),
+        Value::Null | Value::Array(_) => Ok(()),
         one if blank(one) => Err(Refusal::ImagesInvalid),
         _ => Ok(()),
     }

@@ -61,7 +61,7 @@ impl Entry {
     }
 
     /// Puts a cut summary in place of the whole.
-    pub fn cut_summary(&mut self, summary: String, full: Option<&str>) {
+    pub fn cut_summary(&mut self, summary: &str, full: Option<&str>) {
         self.0["summary"] = json!(summary);
         self.0["summary_truncated"] = json!(true);
         if let Some(path) = full {

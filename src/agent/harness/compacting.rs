@@ -145,7 +145,8 @@ impl<M: Model> Run<'_, M> {
         if self.harness.policy.compress.growth_guard && event.size_after > before {
             agent.transcript.replace(rows, measure);
             self.session.compressor.state.refused();
-            return self.not_compacted(event.rows_before as usize, before, "it would have grown the history");
+            let count = agent.transcript.rows().len();
+            return self.not_compacted(count, before, "it would have grown the history");
         }
         self.session.compressor.state.committed(event.size_after);
         if self.harness.policy.compress.store == CompactionStore::Rotation {

@@ -191,7 +191,7 @@ impl<M: Model> Harness<M> {
             if let Some(cut) = delegate::trim(&full, cap) {
                 let path = format!("delegation/{}-{}-{index}.txt", parent.name, self.children);
                 self.workspace.write(&path, full.as_bytes())?;
-                entry.cut_summary(cut.render(full.chars().count(), Some(&path)), Some(&path));
+                entry.cut_summary(&cut.render(full.chars().count(), Some(&path)), Some(&path));
             }
         }
         Ok(())

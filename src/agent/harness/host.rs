@@ -89,7 +89,9 @@ impl<M: Model> Run<'_, M> {
             &self.harness.policy.breakpoints,
         );
         if self.session.depth > 0 {
-            marks.iter_mut().for_each(|(_, ttl)| *ttl = delegate::child_ttl(*ttl));
+            for (_, ttl) in &mut marks {
+                *ttl = delegate::child_ttl(*ttl);
+            }
         }
         marks
     }

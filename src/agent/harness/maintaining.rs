@@ -257,7 +257,7 @@ impl<M: Model> Harness<M> {
         };
         let present: Vec<Name> =
             library.catalogue(&*self.home).into_iter().map(|entry| entry.name.into()).collect();
-        let overdue = self.overdue(&usage, &present, &scheduled, now);
+        let overdue = Self::overdue(&usage, &present, &scheduled, now);
         let ran = CuratorRan {
             checked: pass.counts.checked,
             stale: named("stale"),
@@ -272,13 +272,7 @@ impl<M: Model> Harness<M> {
     }
 
     /// Managed skills that are past the published archive age and still there.
-    fn overdue(
-        &self,
-        usage: &Usage,
-        present: &[Name],
-        scheduled: &BTreeSet<String>,
-        now: Millis,
-    ) -> Vec<Name> {
+    fn overdue(usage: &Usage, present: &[Name], scheduled: &BTreeSet<String>, now: Millis) -> Vec<Name> {
         let days = i64::try_from(crate::policy::Curator::default().archive_after_days).unwrap_or(i64::MAX);
         present
             .iter()

@@ -167,21 +167,18 @@ impl<M: Model> Run<'_, M> {
         let fits = stored.filter(|text| {
             knobs.reuse_stored && prompt::identity::mismatch(text, &runtime, knobs.pass_session_id).is_none()
         });
-        match fits {
-            Some(text) => {
-                let mut prompt = self.render();
-                // The static part is adopted only if the stored bytes begin with it.
-                if !text.starts_with(&prompt.stable) {
-                    prompt.stable = String::new();
-                }
-                prompt.text = text;
-                self.adopt(prompt, "stored", true);
-                Ok(true)
+        if let Some(text) = fits {
+            let mut prompt = self.render();
+            // The static part is adopted only if the stored bytes begin with it.
+            if !text.starts_with(&prompt.stable) {
+                prompt.stable = String::new();
             }
-            None => {
-                self.build_prompt("lost_row")?;
-                Ok(false)
-            }
+            prompt.text = text;
+            self.adopt(prompt, "stored", true);
+            Ok(true)
+        } else {
+            self.build_prompt("lost_row")?;
+            Ok(false)
         }
     }
 

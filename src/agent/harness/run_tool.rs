@@ -97,7 +97,7 @@ impl<M: Model> Run<'_, M> {
     }
 
     fn read_file(&mut self, path: &str) -> ToolResult {
-        if path.starts_with("/") && !path.starts_with("/workspace/") || path.starts_with('~') {
+        if path.starts_with('/') && !path.starts_with("/workspace/") || path.starts_with('~') {
             return ToolResult::failed(format!("`{path}` lies outside the workspace"));
         }
         // Skills are readable by path; that counts as reading them.
@@ -198,14 +198,13 @@ impl<M: Model> Run<'_, M> {
             let receipt = json!({ "success": true, "done": true, "message": format!("Entry {done}.") });
             return ToolResult::done(receipt.to_string());
         }
-        match answer {
-            ToolAnswer::Refused(refusal) => ToolResult::failed(refusal.to_string()),
-            _ => {
-                let message = "The change is proposed to the user; nothing was written.";
-                let receipt =
-                    json!({ "success": true, "staged": true, "proposal_staged": true, "message": message });
-                ToolResult::done(receipt.to_string())
-            }
+        if let ToolAnswer::Refused(refusal) = answer {
+            ToolResult::failed(refusal.to_string())
+        } else {
+            let message = "The change is proposed to the user; nothing was written.";
+            let receipt =
+                json!({ "success": true, "staged": true, "proposal_staged": true, "message": message });
+            ToolResult::done(receipt.to_string())
         }
     }
 

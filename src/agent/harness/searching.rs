@@ -67,8 +67,7 @@ impl<M: Model> Harness<M> {
                 let named = if self.policy.search.one_per_conversation { &hit.root } else { &hit.session };
                 hits.push((Name::from(named.as_str()), Name::from(root.as_str()), digest.to_string().into()));
             }
-            let searched =
-                Searched { query: found.query.as_str().into(), limit: read.limit as u64, hits, verbatim };
+            let searched = Searched { query: found.query.as_str().into(), limit: read.limit, hits, verbatim };
             let name = session.map_or_else(|| self.world.clone(), Name::from);
             self.event(&name, What::Searched(searched));
         }

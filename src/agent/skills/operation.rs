@@ -191,19 +191,6 @@ impl Request {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn a_refusal_says_where_a_misplaced_text_belongs() {
-        let operation = Operation::read(&json!({"action": "create", "name": "a", "file_content": "x"}));
-        let refusal = operation.check_shape().unwrap_err();
-        assert!(refusal.message.contains("`file_content` belongs into `content`"), "{refusal}");
-    }
-}
-
 impl Request {
     /// The operations of the call, each with its name filled in.
     pub fn operations(&self) -> Vec<Operation> {
@@ -221,5 +208,18 @@ impl Request {
                 })
                 .collect(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_refusal_says_where_a_misplaced_text_belongs() {
+        let operation = Operation::read(&json!({"action": "create", "name": "a", "file_content": "x"}));
+        let refusal = operation.check_shape().unwrap_err();
+        assert!(refusal.message.contains("`file_content` belongs into `content`"), "{refusal}");
     }
 }

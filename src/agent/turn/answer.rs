@@ -12,7 +12,7 @@ const TOOL_ROWS_BACK: usize = 5;
 const SCRATCHPAD_RETRIES: u64 = 2;
 
 impl<H: Host> Turn<'_, H> {
-    pub(super) fn take_text(&mut self, reply: Reply) -> Step {
+    pub(super) fn take_text(&mut self, reply: &Reply) -> Step {
         let raw = reply.text.clone().unwrap_or_default();
         if raw.contains("<REASONING_SCRATCHPAD>") && !raw.contains("</REASONING_SCRATCHPAD>") {
             if self.scratchpad_retries < SCRATCHPAD_RETRIES {
@@ -27,7 +27,7 @@ impl<H: Host> Turn<'_, H> {
         let visible = text::visible(&raw);
         if visible.is_empty() {
             self.answer = Some(String::new());
-            return self.take_empty(&reply, &raw);
+            return self.take_empty(reply, &raw);
         }
         self.empty_retries = 0;
         self.empty_without_output = 0;

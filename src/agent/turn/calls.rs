@@ -37,10 +37,11 @@ pub fn unique_ids(ids: &[String], taken: &BTreeSet<String>) -> Vec<String> {
             if used.insert(half.to_owned()) {
                 return id.clone();
             }
-            let fresh = (2..)
+            // One more name than ids and taken ones together: one of them is free.
+            let fresh = (2..=used.len() + ids.len() + 2)
                 .map(|n| format!("{half}_d{n}"))
                 .find(|name| !used.contains(name) && !ids.iter().any(|other| call_half(other) == name))
-                .expect("numbers do not run out");
+                .unwrap_or_else(|| half.to_owned());
             used.insert(fresh.clone());
             match id.split_once('|') {
                 Some((_, item)) => format!("{fresh}|{item}"),
@@ -132,10 +133,10 @@ fn matching(a: &[char], b: &[char]) -> usize {
     while let Some((a_low, a_high, b_low, b_high)) = open.pop() {
         let (mut best, mut at_a, mut at_b) = (0, a_low, b_low);
         let mut lengths = vec![0usize; b_high + 1];
-        for i in a_low..a_high {
+        for (i, left) in a.iter().enumerate().take(a_high).skip(a_low) {
             let mut next = vec![0usize; b_high + 1];
             for j in b_low..b_high {
-                if a[i] == b[j] {
+                if *left == b[j] {
                     let length = if j > b_low { lengths[j - 1] + 1 } else { 1 };
                     next[j] = length;
                     if length > best {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::agent::transcript::PREFILL;
-use crate::model::{ModelError, Reply};
+use crate::model::Reply;
 use crate::policy::ResultOrder;
 use crate::wire::{Row, ToolCall};
 
@@ -16,7 +16,7 @@ const HOUSEKEEPING: [&str; 4] = ["memory", "todo_list", "skill_manage", "session
 const REFUNDED: &str = "execute_code";
 
 impl<H: Host> Turn<'_, H> {
-    pub(super) fn take_calls(&mut self, mut reply: Reply) -> Result<Step, ModelError> {
+    pub(super) fn take_calls(&mut self, mut reply: Reply) -> Step {
         self.rename_ids(&mut reply.calls);
         let tools = self.host.tools();
         for call in &mut reply.calls {
@@ -28,15 +28,15 @@ impl<H: Host> Turn<'_, H> {
         }
         let known: Vec<bool> = reply.calls.iter().map(|call| tools.contains(&call.name)).collect();
         if !known.contains(&true) {
-            return Ok(self.all_unknown(&reply, &tools));
+            return self.all_unknown(&reply, &tools);
         }
         self.unknown_strikes = 0;
         match calls::check_arguments(&mut reply.calls) {
             Arguments::Good => self.argument_strikes = 0,
-            Arguments::Cut => return Ok(Step::Partial("the model's tool call was cut off".to_owned())),
-            Arguments::Broken => return Ok(self.broken_arguments(&reply)),
+            Arguments::Cut => return Step::Partial("the model's tool call was cut off".to_owned()),
+            Arguments::Broken => return self.broken_arguments(&reply),
         }
-        Ok(self.run_round(reply, &known, &tools))
+        self.run_round(reply, &known, &tools)
     }
 
     fn rename_ids(&self, calls: &mut [ToolCall]) {
@@ -262,7 +262,7 @@ impl<H: Host> Turn<'_, H> {
         let after = self.agent.guardrails.after(&call.name, &call.arguments, result, failed, self.policy);
         let mut text = result.to_owned();
         if after.stub {
-            text = "[same result as the call before; not repeated]".to_owned();
+            text.replace_range(.., "[same result as the call before; not repeated]");
         } else if after.decision.action == "warn" {
             let rule = after.decision.code.unwrap_or_default();
             text = format!("{text}\n[note: {rule}, {} times]", after.decision.count);

@@ -155,12 +155,12 @@ fn digest(given: &Value) -> Value {
     let row = |at: u64| {
         if results.contains(&at) {
             Row::result(format!("c{at}"), "terminal", "result")
-        } else if at % 2 == 0 {
+        } else if at.is_multiple_of(2) {
             Row::user(format!("question {at} {}", "u".repeat(400)))
         } else {
             let text = format!("answer {at} {}", "a".repeat(300));
             let call = ToolCall::new(format!("c{at}"), "terminal", "{}");
-            if at % 3 == 0 { Row::calls(text, vec![call]) } else { Row::assistant(text) }
+            if at.is_multiple_of(3) { Row::calls(text, vec![call]) } else { Row::assistant(text) }
         }
     };
     let rows: Vec<Row> = (0..given["messages"].as_u64().unwrap_or(0)).map(row).collect();
@@ -406,8 +406,8 @@ fn fork(given: &Value) -> Option<Value> {
     policy.review.notify = mode_of(given["notification_mode"].as_str());
     policy.compress.window = 256_000;
     if given["different_model"] == true {
-        policy.review.model = "another-model".to_owned();
-        policy.review.provider = "another".to_owned();
+        policy.review.model.push_str("another-model");
+        policy.review.provider.push_str("another");
     }
     let mut harness = harness(policy)?;
     for _ in 0..earlier {

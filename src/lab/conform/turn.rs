@@ -321,12 +321,11 @@ fn scripted_result(given: &Value, id: &str) -> String {
 }
 
 fn whole_turn(given: &Value) -> Value {
-    let mut policy = policy::Turn::default();
-    policy.iterations_max = given["max_iterations"].as_u64();
+    let policy = policy::Turn { iterations_max: given["max_iterations"].as_u64(), ..policy::Turn::default() };
     let mut host =
         Scripted { given, next: 0, dispatched: BTreeSet::new(), request_roles: Vec::new(), stop: false };
-    let mut agent = Agent::default();
-    agent.counts_iterations = host.tools().iter().any(|tool| tool == "skill_manage");
+    let counts_iterations = host.tools().iter().any(|tool| tool == "skill_manage");
+    let mut agent = Agent { counts_iterations, ..Agent::default() };
     agent.transcript.replace(rows(&given["history"]), host.measure());
     agent.stored = agent.transcript.rows().len();
     agent.dirty = true;
