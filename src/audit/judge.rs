@@ -18,6 +18,7 @@ use crate::audit::json::JsonFault;
 use crate::audit::predict::{Entries, Illegal, Rules, Walk};
 use crate::audit::prompt::{ByHash, Parser, Prompt, Shape};
 use crate::audit::record::{Judged, Record};
+use crate::audit::summary::Tally;
 use crate::audit::words::{Cause, Place, Verdict};
 use crate::wire::Level;
 
@@ -28,12 +29,16 @@ pub struct Options {
     pub strict_bytes: bool,
     /// The log's names of conversations decide; nothing is separated by shape.
     pub by_name: bool,
+    /// Only sums and the first judgement of each cause are kept, so that memory does not grow with the log.
+    pub fold: bool,
 }
 
 /// Bytes of bodies that are kept for showing differences.
 const HELD_MAX: usize = 12 << 20;
 /// Conversations that are kept.
 const THREADS_MAX: usize = 4096;
+/// Segments that all conversations keep together.
+const SEGMENTS_MAX: usize = 100_000;
 /// Ends of earlier requests that a conversation keeps.
 const ENDS_MAX: usize = 1024;
 /// Differences whose text is kept; later ones keep place and cause.
@@ -49,6 +54,9 @@ pub struct Auditor {
     names: Vec<String>,
     usage_threads: BTreeMap<String, usage_only::UsageThread>,
     judged: Vec<Judged>,
+    samples: Vec<Judged>,
+    tally: Tally,
+    count: usize,
     held: usize,
     texts: usize,
     /// Bytes and tokens of prompts whose tokens were counted.
@@ -58,12 +66,37 @@ pub struct Auditor {
 /// What an audit found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Audit {
-    /// A judgement a request, in the order of the log.
+    /// A judgement a request, in the order of the log; of a folded audit those without bodies only.
     pub requests: Vec<Judged>,
+    /// Of a folded audit, the first judgement of each cause.
+    pub samples: Vec<Judged>,
+    /// Of a folded audit, the sums.
+    pub tally: Tally,
     /// Names of the conversations, by number.
     pub conversations: Vec<String>,
     /// Conversations whose reads never grow: number, floor in tokens.
     pub pinned: Vec<(usize, u64)>,
+}
+
+impl Audit {
+    /// Number of requests.
+    pub fn count(&self) -> usize {
+        self.requests.len() + self.tally.count()
+    }
+
+    /// The judgement with this index, where it was kept.
+    pub fn find(&self, index: usize) -> Option<&Judged> {
+        let aligned = self.requests.get(index).filter(|judged| judged.index == index);
+        aligned.or_else(|| self.samples.iter().chain(&self.requests).find(|judged| judged.index == index))
+    }
+
+    /// The name of a conversation; a number where the log gives none.
+    pub fn name(&self, number: usize) -> String {
+        match self.conversations.get(number) {
+            Some(name) if !name.is_empty() => name.clone(),
+            _ => format!("#{number}"),
+        }
+    }
 }
 
 /// What is known of one request before the verdict.
@@ -85,6 +118,9 @@ impl Auditor {
             names: Vec::new(),
             usage_threads: BTreeMap::new(),
             judged: Vec::new(),
+            samples: Vec::new(),
+            tally: Tally::default(),
+            count: 0,
             held: 0,
             texts: 0,
             measured: (0, 0),
@@ -99,7 +135,7 @@ impl Auditor {
 
     /// Number of requests so far.
     pub fn count(&self) -> usize {
-        self.judged.len()
+        self.count
     }
 
     /// Takes in one request; `line` are the bytes that its body span points into.
@@ -129,7 +165,7 @@ impl Auditor {
     }
 
     fn take_prompt(&mut self, record: &Record, prompt: Rc<Prompt>) {
-        let index = self.judged.len();
+        let index = self.count;
         if let Some(usage) = &record.usage
             && usage.prompt() > 0
         {
@@ -160,7 +196,17 @@ impl Auditor {
         self.price(&mut judged, &seen);
         self.histories(&mut judged, &seen, thread, kinship);
         self.advance(&seen, thread, &judged);
-        self.judged.push(judged);
+        self.keep(judged);
+    }
+
+    /// Keeps a judgement, or what is needed of it.
+    fn keep(&mut self, judged: Judged) {
+        self.count += 1;
+        if !self.options.fold {
+            self.judged.push(judged);
+        } else if self.tally.add(&judged) {
+            self.samples.push(judged);
+        }
     }
 
     fn kinship(&self, record: &Record, prompt: &Prompt) -> Kinship {
@@ -170,7 +216,7 @@ impl Auditor {
     }
 
     fn refuse(&mut self, record: &Record, prompt: &Prompt, illegal: Illegal) {
-        let index = self.judged.len();
+        let index = self.count;
         let kinship = self.kinship(record, prompt);
         let number = match kinship {
             Kinship::Follows(thread) | Kinship::Branch(thread, _) => self.threads[thread].number,
@@ -186,11 +232,11 @@ impl Auditor {
         finding.pointer = pointer;
         judged.details.push(self.detail(finding));
         judged.tokens.prompt = self.estimate(prompt.size());
-        self.judged.push(judged);
+        self.keep(judged);
     }
 
     fn number(&mut self, name: Option<&str>) -> usize {
-        self.names.push(name.map_or_else(|| format!("#{}", self.names.len()), str::to_owned));
+        self.names.push(name.unwrap_or_default().to_owned());
         self.names.len() - 1
     }
 
@@ -360,9 +406,14 @@ impl Auditor {
                 return;
             }
         }
-        if self.threads.len() > THREADS_MAX {
+        let segments: usize = if self.threads.len().is_multiple_of(64) {
+            self.threads.iter().map(|thread| thread.last.segs.len()).sum()
+        } else {
+            0
+        };
+        if self.threads.len() > THREADS_MAX || segments > SEGMENTS_MAX {
             self.threads.sort_by_key(|thread| thread.touched);
-            let gone: Vec<Thread> = self.threads.drain(..THREADS_MAX / 2).collect();
+            let gone: Vec<Thread> = self.threads.drain(..self.threads.len() / 2).collect();
             self.held -= gone.iter().map(|thread| thread.last.body.len()).sum::<usize>();
         }
     }
@@ -370,7 +421,13 @@ impl Auditor {
     /// Ends the audit.
     pub fn finish(mut self) -> Audit {
         let pinned = self.finish_usage();
-        Audit { requests: self.judged, conversations: self.names, pinned }
+        Audit {
+            requests: self.judged,
+            samples: self.samples,
+            tally: self.tally,
+            conversations: self.names,
+            pinned,
+        }
     }
 }
 

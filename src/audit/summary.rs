@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::audit::judge::Audit;
 use crate::audit::read::Reading;
+use crate::audit::record::Judged;
 use crate::audit::words::{Cause, Verdict};
 
 /// What one cause cost.
@@ -58,15 +59,18 @@ pub struct Summary {
     pub blind: bool,
 }
 
-/// Sums a log up.
-pub fn summarise(audit: &Audit, readings: &[Reading]) -> Summary {
-    let mut sum = Summary {
-        requests: audit.requests.len(),
-        conversations: audit.conversations.len(),
-        ..Summary::default()
-    };
-    let mut causes: BTreeMap<Cause, Cost> = BTreeMap::new();
-    for judged in &audit.requests {
+/// Running sums over judgements.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Tally {
+    sum: Summary,
+    causes: BTreeMap<Cause, Cost>,
+}
+
+impl Tally {
+    /// Adds one judgement; true when it is the first of a cause, and so the one to show.
+    pub fn add(&mut self, judged: &Judged) -> bool {
+        let sum = &mut self.sum;
+        sum.requests += 1;
         *sum.verdicts.entry(judged.verdict).or_default() += 1;
         let tokens = &judged.tokens;
         sum.prompt += tokens.prompt;
@@ -82,21 +86,66 @@ pub fn summarise(audit: &Audit, readings: &[Reading]) -> Summary {
             *sum.faults.entry(fault.kind).or_default() += 1;
         }
         if matches!(judged.cause, Cause::None | Cause::ColdStart) {
-            continue;
+            return false;
         }
-        let cost = causes.entry(judged.cause).or_insert(Cost { first: judged.index, ..Cost::default() });
+        let fresh = Cost { first: judged.index, ..Cost::default() };
+        let known = self.causes.len();
+        let cost = self.causes.entry(judged.cause).or_insert(fresh);
         cost.requests += 1;
         cost.lost += tokens.lost;
         cost.money += judged.money_lost.unwrap_or(0.0);
         for latent in &judged.latent {
-            causes.entry(*latent).or_insert(Cost { first: judged.index, ..Cost::default() }).latent += 1;
+            self.causes.entry(*latent).or_insert(fresh).latent += 1;
+        }
+        self.causes.len() > known
+    }
+
+    /// Number of judgements.
+    pub fn count(&self) -> usize {
+        self.sum.requests
+    }
+
+    /// Adds the sums of another log, whose requests are counted from `offset` on.
+    pub fn join(&mut self, other: &Self, offset: usize) {
+        let (sum, more) = (&mut self.sum, &other.sum);
+        sum.requests += more.requests;
+        for (verdict, count) in &more.verdicts {
+            *sum.verdicts.entry(*verdict).or_default() += count;
+        }
+        sum.prompt += more.prompt;
+        sum.read += more.read;
+        sum.written += more.written;
+        sum.uncached += more.uncached;
+        sum.lost += more.lost;
+        sum.billed += more.billed;
+        add(&mut sum.money, more.money);
+        add(&mut sum.money_lost, more.money_lost);
+        sum.findings |= more.findings;
+        for (kind, count) in &more.faults {
+            *sum.faults.entry(kind).or_default() += count;
+        }
+        for (cause, cost) in &other.causes {
+            let own =
+                self.causes.entry(*cause).or_insert(Cost { first: cost.first + offset, ..Cost::default() });
+            own.requests += cost.requests;
+            own.lost += cost.lost;
+            own.money += cost.money;
+            own.latent += cost.latent;
         }
     }
-    sum.causes = causes.into_iter().collect();
+}
+
+/// Sums a log up.
+pub fn summarise(audit: &Audit) -> Summary {
+    let mut tally = audit.tally.clone();
+    for judged in &audit.requests {
+        tally.add(judged);
+    }
+    let mut sum = tally.sum;
+    sum.conversations = audit.conversations.len();
+    sum.causes = tally.causes.into_iter().collect();
     sum.causes.sort_by_key(|(_, cost)| std::cmp::Reverse((cost.lost, cost.requests, cost.latent)));
-    let judged = sum.requests > sum.verdicts.get(&Verdict::NotJudged).copied().unwrap_or(0);
-    sum.blind = !judged;
-    let _ = readings;
+    sum.blind = sum.requests == sum.verdicts.get(&Verdict::NotJudged).copied().unwrap_or(0);
     sum
 }
 

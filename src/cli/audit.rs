@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::audit::case::{self, CASE_FILE, Files};
 use crate::audit::read::{self, Format, Reading, state_db};
 use crate::audit::summary::{Summary, summarise};
-use crate::audit::{Audit, Auditor, Options, SCHEMA};
+use crate::audit::{Audit, Auditor, Judged, Options, SCHEMA};
 use crate::cli::{Answer, BadInput, CommandResult, input, json_text};
 use crate::diag::{Diagnostic, nearest};
 use crate::report::{audit as report, audit_html as report_html};
@@ -91,7 +91,7 @@ fn format(args: &Args) -> Result<Option<Format>, BadInput> {
 }
 
 fn answer(args: &Args, found: &Found, case: Option<&Value>) -> CommandResult {
-    let summary = summarise(&found.audit, &found.readings);
+    let summary = summarise(&found.audit);
     let view = report::View {
         audit: &found.audit,
         readings: &found.readings,
@@ -125,7 +125,7 @@ fn view<'a>(args: &Args, found: &'a Found, summary: &'a Summary) -> report::View
 
 /// Two logs of the same work side by side.
 fn against(args: &Args, found: &Found, other: &Found) -> Answer {
-    let sums = (summarise(&found.audit, &found.readings), summarise(&other.audit, &other.readings));
+    let sums = (summarise(&found.audit), summarise(&other.audit));
     let (this, that) = (view(args, found, &sums.0), view(args, other, &sums.1));
     let text = if args.json {
         json_text(&report::comparison_json(&this, &that))
@@ -147,7 +147,7 @@ fn to_json(view: &report::View<'_>, found: &Found) -> Value {
         .requests
         .iter()
         .map(|judged| {
-            let name = &view.audit.conversations[judged.conversation];
+            let name = &view.audit.name(judged.conversation);
             let mut value = judged.to_json(&report::shown(view.redact, name), &mask);
             value["source"] = json!(found.sources.get(judged.index));
             value
@@ -163,7 +163,7 @@ fn to_json(view: &report::View<'_>, found: &Found) -> Value {
 fn folder(args: &Args, path: &str) -> CommandResult {
     let files = case_files(path)?;
     let facts = case::answer(&files).map_err(|fault| Diagnostic::of_file(path, fault.to_string()))?;
-    let options = Options { strict_bytes: true, by_name: true };
+    let options = Options { strict_bytes: true, by_name: true, fold: false };
     let mut found =
         Found { audit: Auditor::new(options).finish(), readings: Vec::new(), sources: Vec::new() };
     for name in ["requests.jsonl", "usage.jsonl"] {
@@ -214,7 +214,9 @@ fn entries(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
 
 /// Audits every log among the paths; each file is a log of its own.
 fn audit(args: &Args, paths: &[String], format: Option<Format>) -> Result<Found, BadInput> {
-    let options = Options { strict_bytes: args.strict_bytes, by_name: false };
+    // Only what shows single requests needs them all.
+    let fold = !args.json && !args.requests && args.html.is_none() && args.against.is_none();
+    let options = Options { strict_bytes: args.strict_bytes, by_name: false, fold };
     let mut found =
         Found { audit: Auditor::new(options).finish(), readings: Vec::new(), sources: Vec::new() };
     let mut files = Vec::new();
@@ -283,15 +285,18 @@ fn log(file: &str, format: Option<Format>, auditor: &mut Auditor) -> Result<Read
 
 /// Appends one log's judgements; places go on counting.
 fn add(found: &mut Found, audit: Audit, reading: Reading) {
-    let (requests, names) = (found.audit.requests.len(), found.audit.conversations.len());
-    found.sources.resize(requests + audit.requests.len(), found.readings.len());
+    let (requests, names) = (found.audit.count(), found.audit.conversations.len());
+    found.sources.resize(requests + audit.count(), found.readings.len());
     found.readings.push(reading);
     found.audit.conversations.extend(audit.conversations);
     found.audit.pinned.extend(audit.pinned.into_iter().map(|(number, floor)| (number + names, floor)));
-    found.audit.requests.extend(audit.requests.into_iter().map(|mut judged| {
+    let moved = |mut judged: Judged| {
         judged.index += requests;
         judged.conversation += names;
         judged.base = judged.base.map(|base| base + requests);
         judged
-    }));
+    };
+    found.audit.tally.join(&audit.tally, requests);
+    found.audit.samples.extend(audit.samples.into_iter().map(moved));
+    found.audit.requests.extend(audit.requests.into_iter().map(moved));
 }

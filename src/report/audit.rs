@@ -64,7 +64,7 @@ pub fn conversations(view: &View<'_>) -> Vec<Value> {
             let floor =
                 view.audit.pinned.iter().find(|(pinned, _)| *pinned == number).map(|(_, floor)| floor);
             json!({
-                "id": shown(view.redact, &view.audit.conversations[number]), "number": number,
+                "id": shown(view.redact, &view.audit.name(number)), "number": number,
                 "requests": requests, "prompt": prompt, "read": read, "lost": lost, "findings": findings,
                 "cached_share": if prompt == 0 { 0.0 } else { round(read as f64 / prompt as f64) },
                 "floor_pinned": floor,
@@ -182,13 +182,13 @@ fn causes(view: &View<'_>) -> String {
             grouped(cost.requests as u64),
             grouped(cost.latent as u64),
             grouped(cost.lost),
-            view.audit.requests.get(cost.first).map_or_else(String::new, place),
+            view.audit.find(cost.first).map_or_else(String::new, place),
         ]);
     }
     text.push('\n');
     text.push_str(&table.render());
     for (cause, cost) in &shown_causes {
-        let Some(judged) = view.audit.requests.get(cost.first) else { continue };
+        let Some(judged) = view.audit.find(cost.first) else { continue };
         if let Some(detail) = judged.details.iter().find(|detail| detail.cause == *cause) {
             put(
                 &mut text,
@@ -296,7 +296,7 @@ pub fn requests(view: &View<'_>) -> String {
             Verdict::Extends => "extends".to_owned(),
             other => other.word().to_owned(),
         };
-        let name = shown(view.redact, &view.audit.conversations[judged.conversation]);
+        let name = shown(view.redact, &view.audit.name(judged.conversation));
         table.row([
             judged.index.to_string(),
             judged.line.to_string(),

@@ -20,7 +20,7 @@ pub fn page(view: &View<'_>) -> String {
         .iter()
         .take(REQUESTS_MAX)
         .map(|judged| {
-            let name = shown(view.redact, &view.audit.conversations[judged.conversation]);
+            let name = shown(view.redact, &view.audit.name(judged.conversation));
             judged.to_json(&name, &masked)
         })
         .collect();

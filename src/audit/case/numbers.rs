@@ -24,7 +24,7 @@ fn counts(line: &Value) -> Option<Usage> {
 
 /// Health of each conversation, from its counts alone.
 pub(super) fn conversations(bytes: &[u8]) -> Result<Facts, CaseFault> {
-    let mut auditor = Auditor::new(Options { strict_bytes: true, by_name: true });
+    let mut auditor = Auditor::new(Options { strict_bytes: true, by_name: true, fold: false });
     let mut sums: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for (index, line) in lines("usage.jsonl", bytes)?.iter().enumerate() {
         let name = line.get("conversation").and_then(Value::as_str).unwrap_or("main").to_owned();

@@ -13,7 +13,9 @@ use crate::world::Millis;
 /// One request in numbers.
 #[derive(Debug, Clone, Default)]
 struct Point {
+    /// Place among the kept judgements.
     judged: usize,
+    index: usize,
     at: Option<Millis>,
     usage: Usage,
     grown: Grown,
@@ -36,7 +38,7 @@ impl Auditor {
     /// Takes in a request without a body.
     pub(super) fn take_usage(&mut self, record: &Record) {
         let name = record.conversation.clone().unwrap_or_default();
-        let index = self.judged.len();
+        let index = self.count;
         if !self.usage_threads.contains_key(&name) {
             let number = self.number(record.conversation.as_deref());
             self.usage_threads.insert(name.clone(), UsageThread { number, points: Vec::new() });
@@ -47,7 +49,7 @@ impl Auditor {
         let Some(usage) = record.usage.filter(|usage| usage.prompt() > 0 && !record.failed) else {
             judged.verdict = Verdict::NotJudged;
             judged.notes.push("no token counts".to_owned());
-            self.judged.push(judged);
+            self.keep_open(judged);
             return;
         };
         judged.tokens = Tokens {
@@ -63,7 +65,8 @@ impl Auditor {
             None => usage.written() > 0,
         };
         thread.points.push(Point {
-            judged: index,
+            judged: self.judged.len(),
+            index,
             at: record.at,
             usage,
             grown: record.grown.clone().unwrap_or_default(),
@@ -73,6 +76,12 @@ impl Auditor {
         let known = thread.points.len();
         let verdict = judge(&thread.points, known - 1);
         apply(&mut judged, &thread.points, known - 1, verdict);
+        self.keep_open(judged);
+    }
+
+    /// Keeps a judgement that may still change, whatever is folded.
+    fn keep_open(&mut self, judged: Judged) {
+        self.count += 1;
         self.judged.push(judged);
     }
 
@@ -256,7 +265,7 @@ fn apply(judged: &mut Judged, points: &[Point], at: usize, said: Option<Said>) {
     judged.details.clear();
     judged.latent.clear();
     judged.candidates.clear();
-    judged.base = at.checked_sub(1).map(|before| points[before].judged);
+    judged.base = at.checked_sub(1).map(|before| points[before].index);
     let expected = at.checked_sub(1).map_or(0, |before| readable(&points[before]));
     judged.tokens.matched = expected.min(point.usage.prompt());
     judged.tokens.predicted_read = judged.tokens.matched;

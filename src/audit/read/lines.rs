@@ -6,7 +6,7 @@ use crate::audit::json;
 
 /// Longest line or element that is read, in bytes. Providers take requests of at most 32 MB, images included; what
 /// is longer than this is counted as unreadable.
-pub const LINE_MAX: usize = 20 << 20;
+pub const LINE_MAX: usize = 16 << 20;
 
 /// What a source may swell to beyond its lines: a line that never ends is given up after so many bytes.
 const ENDLESS: u64 = 1 << 30;

@@ -19,7 +19,7 @@ pub(super) fn run(args: &Args, format: Option<Format>) -> CommandResult {
     };
     let fault = |error: std::io::Error| Diagnostic::of_file(path, input::reason(&error));
     let mut file = std::fs::File::open(path).map_err(fault)?;
-    let mut auditor = Auditor::new(Options { strict_bytes: args.strict_bytes, by_name: false });
+    let mut auditor = Auditor::new(Options { strict_bytes: args.strict_bytes, by_name: false, fold: false });
     let mut log = LogReader::new(path, format);
     let mut rest: Vec<u8> = Vec::new();
     let (mut line, mut told, mut place, mut quiet) = (0, 0, 0_u64, std::time::Duration::ZERO);
@@ -64,7 +64,7 @@ pub(super) fn run(args: &Args, format: Option<Format>) -> CommandResult {
     }
     let readings = [log.end(&mut auditor)];
     let audit = auditor.finish();
-    let summary = summarise(&audit, &readings);
+    let summary = summarise(&audit);
     let view = report::View { audit: &audit, readings: &readings, summary: &summary, redact: args.redact };
     Ok(coded(report::summary(&view), &summary))
 }
