@@ -281,7 +281,11 @@ mod tests {
             ("time: 5 PM sharp", "time: 6 PM sharp"),
             ("current time 1714 ok", "current time 1715 ok"),
         ] {
-            assert_eq!(kinds(a, b), [TextKind::Clock], "{a} / {b}");
+            let found = kinds(a, b);
+            assert!(
+                !found.is_empty() && found.iter().all(|kind| *kind == TextKind::Clock),
+                "{a} / {b}: {found:?}"
+            );
         }
     }
 
