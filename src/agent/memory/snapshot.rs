@@ -108,6 +108,6 @@ mod tests {
     #[test]
     fn a_block_shows_usage_with_separators() {
         let block = Block::of(Target::User, &["a".repeat(1_200)], 2_400, None).unwrap();
-        assert!(block.render().contains("[50% — 1,200/2,400 chars]"));
+        assert!(block.render().contains("[ 50% — 1,200/2,400 chars]"));
     }
 }
