@@ -41,6 +41,7 @@
 //! | --- | --- | --- |
 //! | [`cli`] | one file per subcommand: parses, calls, prints, exits | behaviour |
 //! | [`report`] | results as text, tables, pages | how a result came about |
+//! | [`audit`] | logs of real agents: recognised, read, every cache miss explained | the runtime |
 //! | [`lab`] | experiments: play, breaks, matrix, self-test, conformance | printing |
 //! | [`laws`] | five laws, one file each: ledger in, findings out | anything but the ledger |
 //! | [`agent`] | the runtime under test, one module per mechanism | whether a break is on |

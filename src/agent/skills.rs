@@ -32,7 +32,9 @@ pub use lint::{Facts, Finding, lint};
 pub use manage::{Applied, Done};
 pub use operation::{Action, Operation, Request};
 pub use owners::{Owners, Provenance, suppressed};
-pub use paths::{SUPPORT_DIRS, is_excluded, validate_category, validate_file_path, validate_name};
+pub use paths::{
+    EXCLUDED_DIRS, SUPPORT_DIRS, is_excluded, validate_category, validate_file_path, validate_name,
+};
 pub use refusal::{Reason, Refusal};
 pub use tree::SkillDir;
 pub use usage::{Lifecycle, Record, State, Usage};

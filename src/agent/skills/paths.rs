@@ -13,7 +13,7 @@ use crate::policy;
 pub const SUPPORT_DIRS: [&str; 4] = ["references", "templates", "scripts", "assets"];
 
 /// Directories that discovery never enters (Hermes agent/skill_utils.py:23-54).
-const EXCLUDED_DIRS: [&str; 16] = [
+pub const EXCLUDED_DIRS: [&str; 16] = [
     ".git",
     ".github",
     ".hub",

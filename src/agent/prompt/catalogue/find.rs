@@ -7,32 +7,10 @@ use sha2::{Digest, Sha256};
 
 use crate::agent::prompt::catalogue::{PLUGIN, Root};
 use crate::agent::prompt::front_matter;
-use crate::agent::skills::catalogue_line;
+use crate::agent::skills::{EXCLUDED_DIRS, SUPPORT_DIRS, catalogue_line};
 use crate::policy::Prompt;
 use crate::world::files::{file_name, join, parent};
 use crate::world::{EntryKind, Files};
-
-/// Directories that are never looked into (Hermes agent/skill_utils.py:23).
-const PRUNED: &[&str] = &[
-    ".git",
-    ".github",
-    ".hub",
-    ".archive",
-    ".curator_backups",
-    ".locks",
-    ".venv",
-    "venv",
-    "node_modules",
-    "site-packages",
-    "__pycache__",
-    ".tox",
-    ".nox",
-    ".pytest_cache",
-    ".mypy_cache",
-    ".ruff_cache",
-];
-/// Directories of a skill that hold no skills of their own.
-const SUPPORT: &[&str] = &["references", "templates", "assets", "scripts"];
 
 /// One skill that was found.
 #[derive(Debug, Clone, PartialEq)]
@@ -82,7 +60,8 @@ pub(super) fn scan(files: &dyn Files, root: &Root, number: usize, knobs: &Prompt
             let path = join(&real, name);
             let target = if *kind == EntryKind::Link { files.resolve(&path) } else { None };
             let is_dir = *kind == EntryKind::Dir || target.as_deref().is_some_and(|to| files.is_dir(to));
-            let pruned = PRUNED.contains(&name.as_str()) || (is_skill && SUPPORT.contains(&name.as_str()));
+            let pruned =
+                EXCLUDED_DIRS.contains(&name.as_str()) || (is_skill && SUPPORT_DIRS.contains(&name.as_str()));
             if is_dir && !pruned {
                 open.push((join(&place, name), target.unwrap_or(path)));
             } else if !is_dir && (name == "SKILL.md" || name == "DESCRIPTION.md") {
