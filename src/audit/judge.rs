@@ -37,6 +37,8 @@ pub struct Options {
 const HELD_MAX: usize = 12 << 20;
 /// Conversations that are kept.
 const THREADS_MAX: usize = 4096;
+/// Faults of one history that are told.
+const FAULTS_MAX: usize = 50;
 /// Segments that all conversations keep together.
 const SEGMENTS_MAX: usize = 100_000;
 /// Ends of earlier requests that a conversation keeps.
@@ -164,7 +166,22 @@ impl Auditor {
         Ok(())
     }
 
+    /// Judges a history of which nobody knows how it was sent.
+    fn take_said(&mut self, record: &Record, prompt: &Prompt) {
+        let number = self.number(record.conversation.as_deref());
+        let mut judged = Judged::fine(self.count, record.line, number, record.at);
+        judged.verdict = Verdict::NotJudged;
+        for fault in history::faults(prompt, 0).iter().take(FAULTS_MAX) {
+            judged.faults.push(history::told(prompt, fault));
+        }
+        self.keep(judged);
+    }
+
     fn take_prompt(&mut self, record: &Record, prompt: Rc<Prompt>) {
+        if record.said_only {
+            self.take_said(record, &prompt);
+            return;
+        }
         let index = self.count;
         if let Some(usage) = &record.usage
             && usage.prompt() > 0
@@ -351,7 +368,7 @@ impl Auditor {
         let known = if fresh { Vec::new() } else { history::faults(before, from) };
         for fault in history::faults(&seen.prompt, from) {
             let again = known.iter().any(|old| old.kind == fault.kind && old.id == fault.id && fault.id != 0);
-            if !again && judged.faults.len() < 50 {
+            if !again && judged.faults.len() < FAULTS_MAX {
                 judged.faults.push(history::told(&seen.prompt, &fault));
             }
         }

@@ -52,6 +52,8 @@ pub struct Record {
     pub usage: Option<Usage>,
     /// The answer was an error.
     pub failed: bool,
+    /// The body is what was said, not what was sent: only its history is judged.
+    pub said_only: bool,
     /// What came since the request before, in transcripts.
     pub grown: Option<Grown>,
 }

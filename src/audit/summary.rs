@@ -145,7 +145,8 @@ pub fn summarise(audit: &Audit) -> Summary {
     sum.conversations = audit.conversations.len();
     sum.causes = tally.causes.into_iter().collect();
     sum.causes.sort_by_key(|(_, cost)| std::cmp::Reverse((cost.lost, cost.requests, cost.latent)));
-    sum.blind = sum.requests == sum.verdicts.get(&Verdict::NotJudged).copied().unwrap_or(0);
+    sum.blind =
+        sum.faults.is_empty() && sum.requests == sum.verdicts.get(&Verdict::NotJudged).copied().unwrap_or(0);
     sum
 }
 

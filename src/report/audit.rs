@@ -89,7 +89,15 @@ pub fn summary(view: &View<'_>) -> String {
         text.push_str(&source(reading, view.redact));
     }
     if sum.blind {
-        text.push_str("\nNothing here could be judged.\n");
+        if sum.requests > 0 {
+            let count = grouped(sum.requests as u64);
+            put(
+                &mut text,
+                format_args!("\n{count} histories without a fault; caching could not be judged.\n"),
+            );
+        } else {
+            text.push_str("\nNothing here could be judged.\n");
+        }
         return text;
     }
     let counted = if sum.billed == sum.requests {

@@ -2,8 +2,8 @@
 
 use std::io::Write as _;
 
-use hermes_lab::audit::Cause;
 use hermes_lab::audit::read::{Format, LINE_MAX, recognise};
+use hermes_lab::audit::{Cause, Verdict};
 use serde_json::{Value, json};
 
 use super::support::{Mutation, Session, Wire, audit_bytes, causes};
@@ -155,6 +155,7 @@ fn sharegpt_data_is_read_for_its_histories_only() {
     assert_eq!(reading.format, Some(Format::ShareGpt));
     assert_eq!(audit.requests.len(), 1);
     assert_eq!(causes(&audit), vec![]);
+    assert_eq!(audit.requests[0].verdict, Verdict::NotJudged);
 }
 
 #[test]

@@ -59,6 +59,7 @@ impl Reader for ShareGpt {
         let record = Record {
             line,
             shape: Some(Shape::Chat),
+            said_only: true,
             conversation: Some(
                 value.get("id").and_then(Value::as_str).map_or_else(|| format!("line {line}"), str::to_owned),
             ),

@@ -50,6 +50,7 @@ pub fn read(source: &str, path: &Path, auditor: &mut Auditor) -> rusqlite::Resul
         let record = Record {
             line: line as u64 + 1,
             shape: Some(Shape::Chat),
+            said_only: true,
             conversation: Some(session),
             own_body: body(model.as_deref(), None, None, &Value::Array(rows)),
             ..Record::default()
