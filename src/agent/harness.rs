@@ -4,7 +4,7 @@
 //! by acts: open a session, let the user speak, let time pass, search, let the curator look. Who drives it (a
 //! scenario, an exploration, a live provider) is not its business.
 //!
-//! Never: a second path to a tool beside [`dispatch`], a row that is sent before it is stored, a change of a prompt
+//! Never: a second path to a tool beside `dispatch`, a row that is sent before it is stored, a change of a prompt
 //! that is not declared.
 
 mod compacting;

@@ -1,4 +1,4 @@
-//! Readers of logs: bytes in, [`Record`](crate::audit::Record)s out.
+//! Readers of logs: bytes in, [`Record`]s out.
 //!
 //! A log is recognised by its content, line by line; compressed ones are read as they are. What cannot be read is
 //! counted and named with its line. Memory holds one line at a time, and a line has a limit.
