@@ -42,6 +42,8 @@ pub(super) struct Thread {
     pub compacted: Option<(usize, u64)>,
     /// Ordinal of the newest request among all.
     pub touched: usize,
+    /// Running hashes of its heads, tools and system prompt: what its requests can extend begins with one of them.
+    pub heads: Vec<u128>,
     /// How often the last marker stayed although the prompt grew.
     pub stayed: usize,
 }
@@ -80,9 +82,11 @@ pub(super) fn find(
     if let Some(found) = extended(threads, &candidates, prompt) {
         return found;
     }
+    let mut known: Vec<u128> = prompt.segs[first_message(prompt)..].iter().map(|seg| seg.hash).collect();
+    known.sort_unstable();
     let best = candidates
         .iter()
-        .map(|at| (score(&threads[*at].last, prompt), *at))
+        .map(|at| (score(&threads[*at].last, prompt, &known), *at))
         .filter(|(score, _)| *score > 0)
         // Among equals the newest, which comes first.
         .fold(
@@ -107,12 +111,18 @@ pub(super) fn find(
 
 /// The thread with the longest earlier request that this one extends.
 fn extended(threads: &[Thread], candidates: &[usize], prompt: &Prompt) -> Option<Kinship> {
+    let head = head_of(prompt);
+    let candidates: Vec<usize> =
+        candidates.iter().copied().filter(|at| threads[*at].heads.contains(&head)).collect();
+    if candidates.is_empty() {
+        return None;
+    }
     let mut best: Option<(usize, usize, u128)> = None;
     for (place, chain) in prompt.chain.iter().enumerate().rev() {
         if best.is_some() || place + 1 < first_message(prompt) + 1 {
             break;
         }
-        for &at in candidates {
+        for &at in &candidates {
             if let Some(end) = threads[at].ends.get(chain)
                 && end.len == place + 1
             {
@@ -132,6 +142,28 @@ fn extended(threads: &[Thread], candidates: &[usize], prompt: &Prompt) -> Option
     }
     Some(Kinship::Branch(at, chain))
 }
+
+/// Running hash of tools and system prompt; 0 when there are none.
+fn head_of(prompt: &Prompt) -> u128 {
+    first_message(prompt).checked_sub(1).map_or(0, |last| prompt.chain[last])
+}
+
+impl Thread {
+    /// Remembers the head of a request.
+    pub(super) fn remember_head(&mut self, prompt: &Prompt) {
+        let head = head_of(prompt);
+        if self.heads.last() != Some(&head) {
+            self.heads.retain(|known| *known != head);
+            self.heads.push(head);
+            if self.heads.len() > HEADS_MAX {
+                self.heads.remove(0);
+            }
+        }
+    }
+}
+
+/// Heads that a conversation remembers.
+const HEADS_MAX: usize = 16;
 
 fn first_message(prompt: &Prompt) -> usize {
     prompt.segs.partition_point(|seg| seg.level < Level::Messages)
@@ -174,21 +206,28 @@ fn same_call(a: &crate::audit::prompt::Seg, b: &crate::audit::prompt::Seg) -> bo
     a.id != 0 && a.id == b.id && a.kind == b.kind
 }
 
-/// Bytes of messages that two prompts share, in any order; 0 when they have nothing to do with each other.
-fn score(last: &Prompt, prompt: &Prompt) -> u64 {
+/// Bytes of messages that two prompts share, in any order; 0 when they have nothing to do with each other. `known` are
+/// the later one's message hashes, sorted.
+fn score(last: &Prompt, prompt: &Prompt, known: &[u128]) -> u64 {
     let old = &last.segs[first_message(last)..];
+    let (mut shared, mut total) = (0, 0);
+    for seg in old {
+        total += u64::from(seg.size);
+        if known.binary_search(&seg.hash).is_ok() {
+            shared += u64::from(seg.size);
+        }
+    }
+    // A short word in common, such as "ok", makes no kin.
+    if shared >= 64 || shared * 3 >= total && shared > 0 {
+        return shared;
+    }
     let new = &prompt.segs[first_message(prompt)..];
-    let mut hashes: Vec<u128> = old.iter().map(|seg| seg.hash).collect();
-    hashes.sort_unstable();
-    let shared: u64 =
-        new.iter().filter(|seg| hashes.binary_search(&seg.hash).is_ok()).map(|seg| u64::from(seg.size)).sum();
-    let total: u64 = old.iter().map(|seg| u64::from(seg.size)).sum();
     let calls =
         new.iter().filter(|seg| old.iter().take(64).any(|other| same_call(seg, other))).count() as u64;
-    let first = (prompt.held() && last.held() && similar_start(last, prompt)) as u64;
-    // A short word in common, such as "ok", makes no kin.
-    let enough = shared >= 64 || shared * 3 >= total && shared > 0 || calls > 0 || first > 0;
-    if enough { shared + 256 * calls + 128 * first } else { 0 }
+    if calls > 0 {
+        return shared + 256 * calls;
+    }
+    if prompt.held() && last.held() && similar_start(last, prompt) { shared + 128 } else { 0 }
 }
 
 /// True when the first messages differ in a part only, and what follows is no fresh start.

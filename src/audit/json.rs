@@ -377,9 +377,21 @@ fn compact_flat(bytes: &[u8], value: &Range<usize>, out: &mut Vec<u8>) {
     }
 }
 
+/// True when every escape has its shortest form, so that the bytes can stand as they are.
+fn shortest(raw: &[u8]) -> bool {
+    let mut at = 0;
+    while let Some(found) = memchr::memchr(b'\\', &raw[at..]) {
+        if !matches!(raw.get(at + found + 1), Some(b'n' | b'"' | b'\\' | b't' | b'r')) {
+            return false;
+        }
+        at += found + 2;
+    }
+    true
+}
+
 fn compact_string(raw: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
-    if memchr::memchr(b'\\', raw).is_none() {
+    if shortest(raw) {
         out.extend_from_slice(raw);
     } else {
         for &byte in unescape(raw).as_bytes() {

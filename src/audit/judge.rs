@@ -280,6 +280,7 @@ impl Auditor {
             ends: ByHash::default(),
             compacted: None,
             touched: seen.index,
+            heads: Vec::new(),
             stayed: 0,
         });
         self.held += seen.prompt.body.len();
@@ -387,6 +388,7 @@ impl Auditor {
         found.last = seen.prompt.clone();
         found.end = end;
         found.touched = seen.index;
+        found.remember_head(&seen.prompt);
         if seen.record.route.is_some() {
             found.route.clone_from(&seen.record.route);
         }

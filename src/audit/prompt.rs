@@ -345,9 +345,23 @@ impl Prompt {
         String::from_utf8_lossy(&out).into_owned()
     }
 
-    /// The segment as a value; `None` when the body is no longer held.
+    /// The segment as a value without markers; `None` when the body is no longer held.
     pub fn value(&self, at: usize) -> Option<serde_json::Value> {
-        serde_json::from_str(&self.compact(at)).ok()
+        let mut value: serde_json::Value = serde_json::from_slice(&self.body[self.span(at)?]).ok()?;
+        let Some(object) = value.as_object_mut() else { return Some(value) };
+        object.shift_remove("cache_control");
+        for part in object.get_mut("content").and_then(serde_json::Value::as_array_mut).into_iter().flatten()
+        {
+            if let Some(part) = part.as_object_mut() {
+                part.shift_remove("cache_control");
+            }
+        }
+        Some(value)
+    }
+
+    /// True when the segment's bytes hold a word; a quick look before a slow one.
+    pub fn holds(&self, at: usize, word: &str) -> bool {
+        self.span(at).is_some_and(|span| memchr::memmem::find(&self.body[span], word.as_bytes()).is_some())
     }
 
     /// The segment's text: what a person would read of it, else its compact JSON.

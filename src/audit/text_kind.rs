@@ -256,10 +256,17 @@ fn clock_words(run: &Run, after: &str) -> bool {
     digits(&run.before) && digits(&run.after) && named.iter().any(|word| lead.contains(word))
 }
 
+/// How far above a place its heading is looked for, in bytes.
+const HEADING_FAR: usize = 4096;
+
 /// The heading or tag that a place of a text stands under.
 fn heading(text: &str, at: usize) -> Option<String> {
-    let end = text[at.min(text.len())..].find('\n').map_or(text.len(), |found| at + found);
-    let found = HEADING.captures_iter(text.get(..end)?).last()?;
+    let end = text.get(at..)?.find('\n').map_or(text.len(), |found| at + found);
+    let mut start = at.saturating_sub(HEADING_FAR);
+    while !text.is_char_boundary(start) {
+        start += 1;
+    }
+    let found = HEADING.captures_iter(text.get(start..end)?).last()?;
     (1..=6).find_map(|group| found.get(group)).map(|name| name.as_str().to_owned())
 }
 

@@ -68,7 +68,7 @@ fn quiet(lines: &[Value]) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, max_global_rejects: 65_536, ..ProptestConfig::default() })]
 
     #[test]
     fn a_clean_session_gives_no_finding(session in session(), named in any::<bool>()) {

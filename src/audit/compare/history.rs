@@ -358,10 +358,22 @@ fn failed_summary(text: &str) -> bool {
             .any(|word| head.contains(word))
 }
 
+/// How many messages lie wholly among these segments.
+fn whole(prompt: &Prompt, among: &[usize]) -> usize {
+    let inside = |at: usize| among.binary_search(&at).is_ok();
+    prompt
+        .turns
+        .iter()
+        .filter(|turn| (turn.first..turn.first + turn.count).all(|at| inside(at as usize)))
+        .count()
+}
+
 /// Recognises a compaction by its form: several messages gone from the middle, fewer in their place.
 fn compaction(before: &Prompt, after: &Prompt, moves: &Moves, out: &mut Vec<Finding>) -> Option<Compaction> {
     let messages = |prompt: &Prompt| prompt.turns.len();
-    let fewer = messages(after) < messages(before) || moves.gone.len() >= moves.come.len() + 2;
+    let gone_messages = whole(before, &moves.gone);
+    let new: Vec<usize> = moves.come.iter().copied().filter(|at| *at < moves.end).collect();
+    let fewer = messages(after) < messages(before) || gone_messages >= whole(after, &new) + 2;
     let spoken: Vec<usize> = moves
         .come
         .iter()
@@ -373,11 +385,6 @@ fn compaction(before: &Prompt, after: &Prompt, moves: &Moves, out: &mut Vec<Find
         .iter()
         .copied()
         .find(|at| after.segs[*at].kind == Kind::Text && looks_like_summary(&after.text(*at)));
-    let gone_messages = {
-        let mut elements: Vec<u32> = moves.gone.iter().map(|at| before.segs[*at].element).collect();
-        elements.dedup();
-        elements.len()
-    };
     let replaced = gone_messages >= 2 && fewer && !spoken.is_empty() && moves.kept + spoken.len() > 1;
     if !(replaced && (summary.is_some() || moves.gone.len() >= 2 * moves.come.len().max(1))) {
         return None;

@@ -96,7 +96,7 @@ fn explain(finding: &mut Finding, before: &Prompt, after: &Prompt) {
 pub(crate) fn memory_writes(prompt: &Prompt) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for at in 0..prompt.segs.len() {
-        if prompt.segs[at].kind != Kind::Call {
+        if prompt.segs[at].kind != Kind::Call || !prompt.holds(at, "emory") {
             continue;
         }
         let Some(value) = prompt.value(at) else { continue };
