@@ -14,6 +14,7 @@ pub mod memory;
 pub mod prompt;
 pub mod review;
 pub mod search;
+pub mod sieve;
 pub mod skills;
 pub mod stamp;
 pub mod text;

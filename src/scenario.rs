@@ -60,5 +60,6 @@ pub fn shipped() -> &'static [(&'static str, &'static str)] {
         ("errands", include_str!("../scenarios/errands.toml")),
         ("schedule", include_str!("../scenarios/schedule.toml")),
         ("runaway", include_str!("../scenarios/runaway.toml")),
+        ("swarm", include_str!("../scenarios/swarm.toml")),
     ]
 }

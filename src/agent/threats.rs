@@ -115,10 +115,10 @@ fn is_invisible(character: char) -> bool {
     )
 }
 
-/// The scanner of a policy. Cheap to make: the compiled tables are shared.
+/// The scanner of a policy. Cheap to make: the tables are shared.
 #[derive(Debug, Clone, Copy)]
 pub struct Scanner {
-    rows: &'static [table::Row],
+    table: &'static table::Table,
     chars_max: usize,
     hardened: bool,
 }
@@ -126,11 +126,11 @@ pub struct Scanner {
 impl Scanner {
     /// The scanner that the knobs describe.
     pub fn new(knobs: &policy::Threats) -> Self {
-        static TABLES: [OnceLock<Vec<table::Row>>; 4] = [const { OnceLock::new() }; 4];
+        static TABLES: [OnceLock<table::Table>; 4] = [const { OnceLock::new() }; 4];
         let older = knobs.patterns == ThreatRevision::Older;
         let slot = usize::from(older) + 2 * usize::from(knobs.hardened);
         Self {
-            rows: TABLES[slot].get_or_init(|| table::compile(older, knobs.hardened)),
+            table: TABLES[slot].get_or_init(|| table::Table::of(older, knobs.hardened)),
             chars_max: usize::try_from(knobs.scanned_chars_max).unwrap_or(usize::MAX),
             hardened: knobs.hardened,
         }
@@ -147,8 +147,8 @@ impl Scanner {
         let folded = fold::fold(kept, self.hardened);
         let stops = table::Stops::of(&folded);
         findings.extend(
-            self.rows
-                .iter()
+            self.table
+                .candidates(&folded)
                 .filter(|row| row.scope <= scope && row.matches(&folded, &stops))
                 .map(|row| Finding::Pattern(row.id.as_str())),
         );
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn the_scopes_hold_eleven_twenty_eight_and_thirty_six_patterns() {
-        let rows = pinned().rows;
+        let rows = &pinned().table.rows;
         let within = |scope| rows.iter().filter(|row| row.scope <= scope).count();
         assert_eq!((within(Scope::All), within(Scope::Context), within(Scope::Strict)), (11, 28, 36));
     }
@@ -215,7 +215,9 @@ mod tests {
     #[test]
     fn the_other_tables_compile() {
         for (older, hardened) in [(true, false), (false, true), (true, true)] {
-            assert_eq!(table::compile(older, hardened).len(), 36);
+            let table = table::Table::of(older, hardened);
+            assert_eq!(table.rows.len(), 36);
+            table.rows.iter().for_each(table::Row::compile);
         }
     }
 

@@ -138,6 +138,7 @@ pub const SHIPPED: &[(&str, &str)] = &[
     ("D38", include_str!("../../breaks/D38.toml")),
     ("D39", include_str!("../../breaks/D39.toml")),
     ("D40", include_str!("../../breaks/D40.toml")),
+    ("D41", include_str!("../../breaks/D41.toml")),
 ];
 
 /// Loads a break; `file` names it in diagnostics.

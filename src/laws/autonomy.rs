@@ -32,6 +32,11 @@ pub(super) const CHECKS: &[Check] = &[
         mend: "check depth before anything is spawned; let the role follow the depth",
     },
     Check {
+        id: "L5.spawns-per-turn",
+        says: "a turn spawns no more children over all its calls than one call may",
+        mend: "count the children of a turn where they are admitted",
+    },
+    Check {
         id: "L5.child-tools",
         says: "a child cannot delegate, remember, send, ask or schedule",
         mend: "take the blocked tools out after expansion, and check at dispatch",
@@ -68,6 +73,7 @@ const CHILD_BLOCKED: [&str; 5] = ["delegate_task", "clarify", "memory", "send_me
 
 pub(super) fn judge(ledger: &Ledger, bench: &mut Bench) {
     let limit = Policy::default().turn.iterations_max.unwrap_or(u64::MAX);
+    let mut spawned: BTreeMap<(Name, u64), u64> = BTreeMap::new();
     let mut fired: BTreeSet<(Name, i64)> = BTreeSet::new();
     let mut approved: BTreeMap<(Name, Lane), BTreeSet<Name>> = BTreeMap::new();
     for event in &ledger.events {
@@ -83,6 +89,16 @@ pub(super) fn judge(ledger: &Ledger, bench: &mut Bench) {
                 };
                 bench.subject("L5.depth-bounded", event, wrong.map(|text| ("delegation".to_owned(), text)));
                 if asked.accepted {
+                    if asked.turn > 0 {
+                        let so_far = spawned.entry((event.session.clone(), asked.turn)).or_insert(0);
+                        *so_far += asked.children;
+                        let wrong = (*so_far > asked.children_max).then(|| {
+                            let text =
+                                format!("{so_far} children in one turn, {} allowed", asked.children_max);
+                            (format!("turn {}", asked.turn), text)
+                        });
+                        bench.subject("L5.spawns-per-turn", event, wrong);
+                    }
                     let blocked = asked.granted.iter().find(|tool| CHILD_BLOCKED.contains(&&***tool));
                     let wrong =
                         blocked.map(|tool| ("toolset".to_owned(), format!("the child was given {tool}")));

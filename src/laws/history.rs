@@ -74,6 +74,8 @@ pub(super) const CHECKS: &[Check] = &[
 struct Session {
     /// How often each message was added to what the model sees.
     seen: BTreeMap<Chain, u64>,
+    /// Messages that were stored since the last request; a last answer is never sent.
+    unsent: BTreeSet<Chain>,
     resumed: Option<Vec<Chain>>,
     parent: Option<Name>,
 }
@@ -109,6 +111,7 @@ pub(super) fn judge(ledger: &Ledger, bench: &mut Bench) {
                 check_pairs(pair, &state.segments[start..], seen.common.saturating_sub(start), event, bench);
                 if request.lane == Lane::Main && persisted.contains(&event.session) {
                     let session = sessions.entry(event.session.clone()).or_default();
+                    session.unsent.clear();
                     let messages = &state.segments[start..];
                     let from = if session.resumed.is_some() { 0 } else { seen.common.saturating_sub(start) };
                     replay(session, messages, event, bench);
@@ -116,6 +119,9 @@ pub(super) fn judge(ledger: &Ledger, bench: &mut Bench) {
                         *session.seen.entry(digest).or_insert(0) += 1;
                     }
                 }
+            }
+            What::Stored(stored) if stored.lane == Lane::Main => {
+                sessions.entry(event.session.clone()).or_default().unsent.insert(stored.digest);
             }
             What::Resumed(resumed) => {
                 sessions.entry(event.session.clone()).or_default().resumed = Some(resumed.rows.clone());
@@ -229,8 +235,8 @@ fn store_state(session: &Session, state: &crate::ledger::StoreState, event: &Eve
         *held.entry(*digest).or_insert(0) += 1;
     }
     for (digest, times) in &held {
-        // The last answer of a session is stored and never sent again.
-        let sent = session.seen.get(digest).copied().unwrap_or(0).max(1);
+        let unsent = u64::from(session.unsent.contains(digest));
+        let sent = (session.seen.get(digest).copied().unwrap_or(0) + unsent).max(1);
         let wrong =
             (*times > sent).then(|| (digest.to_string(), format!("held {times} times, said {sent} times")));
         bench.subject("L4.stored-once", event, wrong);

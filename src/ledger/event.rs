@@ -583,6 +583,8 @@ bodies! {
         depth: u64,
         /// Depth that the policy's defaults allow.
         depth_max: u64,
+        /// Turn of the asking agent, from 1; 0 outside a turn.
+        turn: u64,
         /// Children asked for.
         children: u64,
         /// Children that may run at once.

@@ -139,9 +139,9 @@ pub fn mechanisms(mechanisms: &[Mechanism], classic: &[Classic]) -> String {
         table.row(cells);
     }
     text.push_str(&table.render());
-    let free: Vec<&str> = mechanisms.iter().filter(free).map(|row| row.id.as_str()).collect();
-    if !free.is_empty() {
-        let _ = writeln!(text, "\nThe others cost nothing on this session: {}", free.join(", "));
+    let others = mechanisms.iter().filter(free).count();
+    if others > 0 {
+        let _ = writeln!(text, "\nThe other {others} breaks cost nothing on this session.");
     }
     text.push_str("\nThe classic session, cumulative\n\n");
     let mut table =

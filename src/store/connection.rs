@@ -34,7 +34,8 @@ impl Store {
     /// # Errors
     /// [`StoreError::Sqlite`] when SQLite lacks something that the store needs.
     pub fn open_in_memory(knobs: &policy::Store) -> Result<Self, StoreError> {
-        Ok(Self::over(schema::open_image(knobs)?, knobs, true))
+        let knobs = resolved(knobs, IndexWhen::Search);
+        Ok(Self::over(schema::open_image(&knobs)?, &knobs, true))
     }
 
     /// The store of a file, which is made when it is missing. Only its owner may read it, where the platform knows
@@ -60,7 +61,7 @@ impl Store {
             )?;
         }
         let known = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'sessions'";
-        let mut knobs = knobs.clone();
+        let mut knobs = resolved(knobs, IndexWhen::Append);
         if connection.query_row(known, [], |_| Ok(())).optional()?.is_none() {
             schema::create(&connection, &knobs)?;
         } else {
@@ -89,7 +90,7 @@ impl Store {
         self
     }
 
-    /// The knobs that the store was opened with.
+    /// The knobs that the store was opened with; the moment of indexing is settled.
     pub fn knobs(&self) -> &policy::Store {
         &self.knobs
     }
@@ -239,6 +240,12 @@ impl Store {
 /// (`Hermes hermes_state_wal.py:131`).
 pub fn wal_is_sound(version: i32) -> bool {
     !(3_007_000..=3_051_002).contains(&version) || matches!(version, 3_044_006 | 3_050_007)
+}
+
+/// The knobs with the moment of indexing settled.
+fn resolved(knobs: &policy::Store, auto: IndexWhen) -> policy::Store {
+    let index_when = if knobs.index_when == IndexWhen::Auto { auto } else { knobs.index_when };
+    policy::Store { index_when, ..knobs.clone() }
 }
 
 #[cfg(unix)]

@@ -140,7 +140,7 @@ impl Shape {
         };
         match when {
             IndexWhen::Search => format!("{row}.id <= {}", meta(INDEXED_TO)),
-            IndexWhen::Append => {
+            IndexWhen::Append | IndexWhen::Auto => {
                 let prefix = self.rebuild;
                 let (mark, progress) =
                     (meta(&format!("{prefix}_high_water")), meta(&format!("{prefix}_progress")));

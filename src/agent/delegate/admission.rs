@@ -70,6 +70,9 @@ pub enum Refusal {
     /// A task has too many images.
     #[error("images_too_many")]
     ImagesTooMany,
+    /// The turn has spawned as many children as it may.
+    #[error("turn_budget")]
+    TurnBudget,
     /// A run that cannot wait for later results has used up its children.
     #[error("oneshot_budget")]
     OneshotBudget,
@@ -86,6 +89,8 @@ pub struct Call<'a> {
     pub depth: u64,
     /// True while the operator has paused spawning.
     pub paused: bool,
+    /// Children that this turn has spawned so far.
+    pub spawned_this_turn: u64,
     /// Children so far of a run that cannot wait for later results; `None` when this is no such run.
     pub oneshot_children: Option<u64>,
 }
@@ -121,9 +126,13 @@ pub fn admit(call: &Call<'_>, policy: &policy::Delegate) -> Result<Vec<Task>, Re
         return Err(Refusal::DepthLimit);
     }
     let tasks = tasks(call.arguments, policy)?;
+    // Differs: the real agent bounds a call, not the calls of a turn; the knob is off by default.
+    let over = |so_far: u64, most: u64| most > 0 && so_far + tasks.len() as u64 > most;
+    if over(call.spawned_this_turn, policy.spawns_per_turn_max) {
+        return Err(Refusal::TurnBudget);
+    }
     if let Some(so_far) = call.oneshot_children
-        && policy.oneshot_max_children > 0
-        && so_far + tasks.len() as u64 > policy.oneshot_max_children
+        && over(so_far, policy.oneshot_max_children)
     {
         return Err(Refusal::OneshotBudget);
     }

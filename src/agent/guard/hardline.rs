@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 use regex::{Regex, RegexBuilder};
 
 use super::scan::mask_prose;
+use crate::agent::sieve::{Lazy, Sieve};
 
 /// Programs that run text which they are given in quotes.
 const CARRIERS: [&str; 8] = ["eval", "sh", "bash", "zsh", "ksh", "dash", "source", "."];
@@ -15,19 +16,38 @@ const CARRIERS: [&str; 8] = ["eval", "sh", "bash", "zsh", "ksh", "dash", "source
 const POSITION: &str = r"(?:^|[\n`]|\$\()\s*(?:sudo\s+(?:-\S+\s+)*)?(?:env\s+(?:\w+=\S*\s+)*)?(?:(?:exec|nohup|setsid|time)\s+)*";
 const DEVICE: &str = "/dev/(?:sd|nvme|hd|mmcblk|vd|xvd)[a-z0-9]*";
 
-struct Floor {
+struct Entry {
     id: &'static str,
-    pattern: Regex,
+    pattern: Lazy<Regex>,
     /// Searched with quoted text blanked.
     masked: bool,
 }
 
-static FLOOR: LazyLock<Vec<Floor>> = LazyLock::new(|| floor(r"\b"));
+struct Floor {
+    entries: Vec<Entry>,
+    sieve: Sieve,
+}
+
+static FLOOR: LazyLock<Floor> = LazyLock::new(|| Floor::of(r"\b"));
 
 /// The same for readings that hold whole words: `reboot-check` is another word than `reboot`.
-static WORDS: LazyLock<Vec<Floor>> = LazyLock::new(|| floor(r"(?:\s|$)"));
+static WORDS: LazyLock<Floor> = LazyLock::new(|| Floor::of(r"(?:\s|$)"));
 
-fn floor(end_of_word: &str) -> Vec<Floor> {
+impl Floor {
+    fn of(end_of_word: &str) -> Self {
+        let entries = entries(end_of_word);
+        let sieve = Sieve::of(entries.iter().map(|entry| [entry.pattern.source()]));
+        Self { entries, sieve }
+    }
+
+    /// The entries that a text may hit.
+    fn candidates(&self, text: &str) -> impl Iterator<Item = &Entry> {
+        let found = self.sieve.candidates(text.as_bytes());
+        self.entries.iter().zip(found).filter(|(_, candidate)| *candidate).map(|(entry, _)| entry)
+    }
+}
+
+fn entries(end_of_word: &str) -> Vec<Entry> {
     let remove = |path: &str| {
         let end = r"(?:\s|$|[);|&`])";
         format!(r#"{POSITION}rm\s+(?:-\S*\s+)*(?:{path}{end}|["']{path}["'])"#)
@@ -54,15 +74,18 @@ fn floor(end_of_word: &str) -> Vec<Floor> {
     entries
         .into_iter()
         .map(|(id, pattern, masked)| {
-            let pattern = RegexBuilder::new(&pattern).case_insensitive(true).build();
-            Floor { id, pattern: pattern.expect("the patterns are written correctly"), masked }
+            let build = |source: &str| {
+                let pattern = RegexBuilder::new(source).case_insensitive(true).build();
+                pattern.expect("the patterns are written correctly, a test builds them")
+            };
+            Entry { id, pattern: Lazy::new(pattern, build), masked }
         })
         .collect()
 }
 
 /// The entries of the floor, in their order.
 pub fn ids() -> impl Iterator<Item = &'static str> {
-    FLOOR.iter().map(|floor| floor.id)
+    FLOOR.entries.iter().map(|entry| entry.id)
 }
 
 /// The first entry that a variant matches, variants first (Hermes tools/approval_floors.py).
@@ -70,22 +93,24 @@ pub fn find(variants: &[String], programs: &[String]) -> Option<&'static str> {
     let carried = programs.iter().any(|program| CARRIERS.contains(&program.as_str()));
     variants.iter().find_map(|variant| {
         let masked = if carried { variant.clone() } else { mask_prose(variant) };
+        // Masking only blanks, so what the masked text needs stands in the variant as well.
         FLOOR
-            .iter()
-            .find(|floor| floor.pattern.is_match(if floor.masked { &masked } else { variant }))
-            .map(|floor| floor.id)
+            .candidates(variant)
+            .find(|entry| entry.pattern.get().is_match(if entry.masked { &masked } else { variant }))
+            .map(|entry| entry.id)
     })
 }
 
 /// The first entry that a line of the hardened reading hits; `masked` is searched for what is a matter of text.
 pub(super) fn find_in_words(lines: &[String], masked: &[String]) -> Option<&'static str> {
-    let in_lines = lines.iter().find_map(|line| WORDS.iter().find(|floor| floor.pattern.is_match(line)));
+    let in_lines =
+        lines.iter().find_map(|line| WORDS.candidates(line).find(|entry| entry.pattern.get().is_match(line)));
     let in_text = || {
         masked.iter().find_map(|text| {
-            FLOOR.iter().find(|floor| floor.id == "fork_bomb" && floor.pattern.is_match(text))
+            FLOOR.candidates(text).find(|entry| entry.id == "fork_bomb" && entry.pattern.get().is_match(text))
         })
     };
-    in_lines.or_else(in_text).map(|floor| floor.id)
+    in_lines.or_else(in_text).map(|entry| entry.id)
 }
 
 /// True when `sudo` is told to read the password from its input (Hermes tools/approval_floors.py).
@@ -113,6 +138,13 @@ mod tests {
         assert_eq!(first("rm -rf /usr/local"), None);
         assert_eq!(first("rm -rf /../."), Some("rm_root"));
         assert_eq!(first("rm -rf /..."), None);
+    }
+
+    #[test]
+    fn every_entry_compiles_in_both_readings() {
+        for entry in FLOOR.entries.iter().chain(&WORDS.entries) {
+            assert!(!entry.pattern.get().is_match(""), "{}", entry.id);
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The dangerous rules: data in `rules.toml`, compiled once, searched in list order.
+//! The dangerous rules: data in `rules.toml`, each compiled once when a command first needs it, searched in list order.
 //!
 //! Patterns are linear, without look-around; what needs context is checked in code after a match.
 //!
@@ -13,6 +13,7 @@ use serde::Deserialize;
 use super::checks;
 use super::hardened::Reading;
 use super::payload::Inspection;
+use crate::agent::sieve::{Lazy, Sieve};
 
 /// One rule of `rules.toml`.
 #[derive(Debug)]
@@ -35,14 +36,14 @@ enum Hardened {
     /// It is searched as it is.
     Same,
     /// Another pattern takes its place.
-    Instead(Regex),
+    Instead(Lazy<Regex>),
     /// It is a matter of text and searched with quoted prose blanked.
     Text,
 }
 
 #[derive(Debug)]
 enum Search {
-    Pattern { pattern: Regex, check: Option<checks::Check> },
+    Pattern { pattern: Lazy<Regex>, check: Option<checks::Check> },
     Structure(String),
 }
 
@@ -79,6 +80,9 @@ struct Entry {
 /// Every rule, in the order in which they are reported.
 pub static RULES: LazyLock<Vec<Rule>> =
     LazyLock::new(|| load(include_str!("rules.toml")).expect("the embedded rules are written correctly"));
+
+/// Which rules a reading of a command may match.
+static SIEVE: LazyLock<Sieve> = LazyLock::new(|| Sieve::of(RULES.iter().map(Rule::source)));
 
 fn load(text: &str) -> Result<Vec<Rule>, String> {
     let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
@@ -121,13 +125,21 @@ fn compile(entry: Entry, parts: &BTreeMap<String, String>) -> Result<Rule, Strin
     })
 }
 
-fn build(pattern: &str, parts: &BTreeMap<String, String>, line: bool) -> Result<Regex, String> {
-    RegexBuilder::new(&expand(pattern, parts)?)
+fn build(pattern: &str, parts: &BTreeMap<String, String>, line: bool) -> Result<Lazy<Regex>, String> {
+    let expanded = expand(pattern, parts)?;
+    Ok(Lazy::new(
+        expanded,
+        if line { |source| compiled(source, true) } else { |source| compiled(source, false) },
+    ))
+}
+
+fn compiled(source: &str, line: bool) -> Regex {
+    RegexBuilder::new(source)
         .case_insensitive(true)
         .dot_matches_new_line(!line)
         .size_limit(64 << 20)
         .build()
-        .map_err(|error| error.to_string())
+        .expect("the embedded rules compile, a test builds them")
 }
 
 /// Writes the parts into a pattern until no `%NAME%` is left.
@@ -152,11 +164,18 @@ fn expand(pattern: &str, parts: &BTreeMap<String, String>) -> Result<String, Str
 }
 
 impl Rule {
+    fn source(&self) -> Option<&str> {
+        match &self.search {
+            Search::Pattern { pattern, .. } => Some(pattern.source()),
+            Search::Structure(_) => None,
+        }
+    }
+
     /// True when the rule matches this reading of a command; structures belong to the command as a whole.
     pub fn matches(&self, variant: &str) -> bool {
         match &self.search {
-            Search::Pattern { pattern, check: None } => pattern.is_match(variant),
-            Search::Pattern { pattern, check: Some(check) } => check(pattern, variant),
+            Search::Pattern { pattern, check: None } => pattern.get().is_match(variant),
+            Search::Pattern { pattern, check: Some(check) } => check(pattern.get(), variant),
             Search::Structure(_) => false,
         }
     }
@@ -182,8 +201,11 @@ pub fn find(variants: &[String], inspection: &Inspection) -> Option<&'static Rul
         .iter()
         .enumerate()
         .find_map(|(at, variant)| {
-            let known = RULES.iter().filter(|rule| !rule.only_hardened);
-            known.into_iter().find(|rule| early(at, rule) || rule.matches(variant))
+            let known = RULES.iter().zip(SIEVE.candidates(variant.as_bytes()));
+            known
+                .filter(|(rule, _)| !rule.only_hardened)
+                .find(|(rule, candidate)| early(at, rule) || (*candidate && rule.matches(variant)))
+                .map(|(rule, _)| rule)
         })
         .or_else(|| RULES.iter().find(|rule| rule.is_found_in(inspection)))
 }
@@ -193,11 +215,13 @@ pub fn find(variants: &[String], inspection: &Inspection) -> Option<&'static Rul
 /// `raw` is the command as it was written, for what no reading shows.
 pub(super) fn find_in_words(reading: &Reading, raw: &str) -> Option<&'static Rule> {
     let in_line = |line: &String| {
-        RULES.iter().find(|rule| match &rule.hardened {
-            Hardened::Same => rule.matches(line),
-            Hardened::Instead(pattern) => pattern.is_match(line),
+        let mut known = RULES.iter().zip(SIEVE.candidates(line.as_bytes()));
+        let found = known.find(|(rule, candidate)| match &rule.hardened {
+            Hardened::Same => *candidate && rule.matches(line),
+            Hardened::Instead(pattern) => pattern.get().is_match(line),
             Hardened::Text => false,
-        })
+        });
+        found.map(|(rule, _)| rule)
     };
     let early = |rule: &&Rule| !rule.late && rule.is_found_in(&reading.inspection);
     reading

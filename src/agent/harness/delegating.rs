@@ -27,6 +27,8 @@ use super::{Harness, HarnessError, Origin, Session};
 pub struct Pending {
     tasks: Vec<Task>,
     granted: Vec<String>,
+    /// The turn that asked for them.
+    turn: u64,
 }
 
 /// The agent that asks for children.
@@ -34,6 +36,10 @@ struct Parent {
     name: Name,
     depth: u64,
     tools: Vec<String>,
+    /// Its turn, from 1; 0 outside a turn.
+    turn: u64,
+    /// Children that the turn has spawned so far.
+    spawned: u64,
     /// Size of its last prompt; 0 when unknown.
     used: u64,
 }
@@ -41,7 +47,8 @@ struct Parent {
 impl Parent {
     fn of(session: &Session, agent: &Agent) -> Self {
         let (name, depth, tools) = (session.name.clone(), session.depth, session.tools.clone());
-        Self { name, depth, tools, used: agent.transcript.size() }
+        let used = agent.transcript.size();
+        Self { name, depth, tools, turn: agent.turns, spawned: session.spawned, used }
     }
 }
 
@@ -56,13 +63,14 @@ impl<M: Model> Run<'_, M> {
             Ok(tasks) => tasks,
             Err(refusal) => return ToolResult::failed(refusal.to_string()),
         };
+        self.session.spawned += tasks.len() as u64;
         let granted = self.harness.granted(&parent);
         let room = (self.session.pending.len() as u64) < self.harness.policy.delegate.max_concurrent_children;
         let can_receive = matches!(self.session.origin, Origin::Foreground);
         if delegate::runs_in_background(parent.depth) && can_receive && room {
             let goals: Vec<&str> = tasks.iter().map(|task| task.goal.as_str()).collect();
             let receipt = json!({ "status": "dispatched", "goals": goals });
-            self.session.pending.push(Pending { tasks, granted });
+            self.session.pending.push(Pending { tasks, granted, turn: parent.turn });
             return ToolResult::done(receipt.to_string());
         }
         match self.harness.run_children(&parent, &tasks, &granted) {
@@ -83,7 +91,7 @@ impl<M: Model> Harness<M> {
     /// When the script has no answer for the child.
     pub fn delegate_outside(&mut self, depth: u64, goal: &str, tools: &[String]) -> Result<(), HarnessError> {
         let name = self.open.clone().unwrap_or_else(|| self.world.clone());
-        let parent = Parent { name, depth, tools: tools.to_vec(), used: 0 };
+        let parent = Parent { name, depth, tools: tools.to_vec(), turn: 0, spawned: 0, used: 0 };
         if let Ok(tasks) = self.admit(&parent, &json!({ "goal": goal })) {
             let granted = self.granted(&parent);
             self.run_children(&parent, &tasks, &granted)?;
@@ -97,7 +105,7 @@ impl<M: Model> Harness<M> {
         let independent = policy.independent_completions;
         while !session.pending.is_empty() {
             let pending = session.pending.remove(0);
-            let parent = Parent::of(session, &session.agent);
+            let parent = Parent { turn: pending.turn, ..Parent::of(session, &session.agent) };
             let entries = self.run_children(&parent, &pending.tasks, &pending.granted)?;
             let groups: Vec<Value> = pending.tasks.iter().map(|task| task.group.clone()).collect();
             for unit in delegate::completion_units(&groups, independent) {
@@ -111,8 +119,14 @@ impl<M: Model> Harness<M> {
 
     /// The admitted tasks of a call. A refusal is recorded.
     fn admit(&mut self, parent: &Parent, arguments: &Value) -> Result<Vec<Task>, Refusal> {
-        let call =
-            Call { arguments, has_parent: true, depth: parent.depth, paused: false, oneshot_children: None };
+        let call = Call {
+            arguments,
+            has_parent: true,
+            depth: parent.depth,
+            paused: false,
+            spawned_this_turn: parent.spawned,
+            oneshot_children: None,
+        };
         let admitted = delegate::admit(&call, &self.policy.delegate);
         if let Err(refusal) = &admitted {
             let asked = arguments["tasks"].as_array().map_or(1, |tasks| tasks.len() as u64);
@@ -128,6 +142,7 @@ impl<M: Model> Harness<M> {
         Delegation {
             depth: parent.depth,
             depth_max: defaults.max_spawn_depth,
+            turn: parent.turn,
             children,
             children_max: defaults.max_concurrent_children,
             accepted: false,

@@ -58,6 +58,7 @@ impl<M: Model> Harness<M> {
     ) -> Result<TurnReport, HarnessError> {
         session.memory.new_turn();
         session.attempts = 0;
+        session.spawned = 0;
         // A live turn ends a review that is still under way.
         session.slot.new_turn();
         self.waiting_reviews.turn_begins();

@@ -142,6 +142,8 @@ pub struct Session {
     pub output_used: u64,
     /// Children that run when the turn is over.
     pub pending: Vec<super::delegating::Pending>,
+    /// Children that the turn has spawned so far.
+    pub spawned: u64,
     /// True when no review follows its turns.
     pub skip_review: bool,
     /// Its place for one review at a time.
@@ -200,6 +202,7 @@ impl Session {
             input_used: 0,
             output_used: 0,
             pending: Vec::new(),
+            spawned: 0,
             skip_review: false,
             slot: crate::agent::review::Slot::new(),
             iterations_max: None,

@@ -17,6 +17,9 @@ pub(super) const OTHER: u8 = 0xFE;
 
 /// Folds a text that has been cut to the cap.
 pub(super) fn fold(text: &str, hardened: bool) -> Vec<u8> {
+    if text.is_ascii() && !hardened {
+        return text.as_bytes().to_vec();
+    }
     let mut folded = Vec::with_capacity(text.len());
     if !hardened {
         folded.extend(text.nfkc().map(class));

@@ -7,6 +7,7 @@ use regex::bytes::{Regex, RegexBuilder};
 use serde::Deserialize;
 
 use super::Scope;
+use crate::agent::sieve::{Lazy, Sieve};
 
 const SOURCE: &str = include_str!("patterns.toml");
 
@@ -58,10 +59,17 @@ struct RawTable {
 pub(super) struct Row {
     pub id: String,
     pub scope: Scope,
-    parts: Vec<Regex>,
+    parts: Vec<Lazy<Regex>>,
     gaps: Vec<usize>,
     stop: Stop,
-    unless: Option<Regex>,
+    unless: Option<Lazy<Regex>>,
+}
+
+/// The rows of a revision and mode.
+#[derive(Debug)]
+pub(super) struct Table {
+    pub rows: Vec<Row>,
+    sieve: Sieve,
 }
 
 /// The rows as written.
@@ -69,35 +77,48 @@ pub(super) fn raw() -> Vec<RawPattern> {
     toml::from_str::<RawTable>(SOURCE).expect("the embedded table is valid, a test reads it").pattern
 }
 
-/// The rows of a revision and mode, compiled.
-pub(super) fn compile(older: bool, hardened: bool) -> Vec<Row> {
-    raw().into_iter().map(|row| compile_row(row, older, hardened)).collect()
+impl Table {
+    /// The rows of a revision and mode; a pattern is compiled when it is first searched.
+    pub(super) fn of(older: bool, hardened: bool) -> Self {
+        let rows: Vec<Row> = raw().into_iter().map(|row| row_of(row, older, hardened)).collect();
+        let sieve = Sieve::of(rows.iter().map(|row| row.parts.iter().map(Lazy::source)));
+        Self { rows, sieve }
+    }
+
+    /// The rows that the folded text may match.
+    pub(super) fn candidates(&self, text: &[u8]) -> impl Iterator<Item = &Row> {
+        let found = self.sieve.candidates(text);
+        self.rows.iter().zip(found).filter(|(_, candidate)| *candidate).map(|(row, _)| row)
+    }
 }
 
-fn compile_row(mut raw: RawPattern, older: bool, hardened: bool) -> Row {
+fn row_of(mut raw: RawPattern, older: bool, hardened: bool) -> Row {
     let changes = [raw.older.take().filter(|_| older), raw.hardened.take().filter(|_| hardened)];
     for change in changes.into_iter().flatten() {
         raw.parts = change.parts.unwrap_or(raw.parts);
         raw.gaps = change.gaps.unwrap_or(raw.gaps);
         raw.unless = change.unless.unwrap_or(raw.unless);
     }
-    let build = |pattern: &str, any_case: bool| {
-        RegexBuilder::new(&expand(pattern))
-            .unicode(false)
-            .case_insensitive(any_case)
-            .build()
-            .expect("the embedded patterns compile, a test builds them")
-    };
-    let unless =
-        if raw.unless.is_empty() { None } else { Some(build(&format!("^(?:{})", raw.unless), false)) };
+    let any_case = |source: &str| compiled(source, true);
+    let as_written = |source: &str| compiled(source, false);
+    let unless = (!raw.unless.is_empty())
+        .then(|| Lazy::new(expand(&format!("^(?:{})", raw.unless)), as_written as fn(&str) -> Regex));
     Row {
         scope: Scope::parse(&raw.scope).expect("the embedded table names known scopes, a test reads it"),
         id: raw.id,
-        parts: raw.parts.iter().map(|part| build(part, true)).collect(),
+        parts: raw.parts.iter().map(|part| Lazy::new(expand(part), any_case as fn(&str) -> Regex)).collect(),
         gaps: raw.gaps,
         stop: raw.stop,
         unless,
     }
+}
+
+fn compiled(source: &str, any_case: bool) -> Regex {
+    RegexBuilder::new(source)
+        .unicode(false)
+        .case_insensitive(any_case)
+        .build()
+        .expect("the embedded patterns compile, a test builds them")
 }
 
 /// Writes out the abbreviations of the table.
@@ -156,13 +177,23 @@ fn counts(text: &[u8], wanted: u8) -> Vec<u32> {
 }
 
 impl Row {
+    /// Compiles every pattern of the row; a wrong one panics.
+    #[cfg(test)]
+    pub(super) fn compile(&self) {
+        self.parts.iter().chain(&self.unless).for_each(|pattern| {
+            pattern.get();
+        });
+    }
+
     /// True when the row occurs anywhere in the folded text.
     pub(super) fn matches(&self, text: &[u8], stops: &Stops) -> bool {
         let Some((first, rest)) = self.parts.split_first() else { return false };
         if rest.is_empty() {
             return match &self.unless {
-                None => first.is_match(text),
-                Some(unless) => spans(first, text).iter().any(|span| !unless.is_match(&text[span.start..])),
+                None => first.get().is_match(text),
+                Some(unless) => {
+                    spans(first, text).iter().any(|span| !unless.get().is_match(&text[span.start..]))
+                }
             };
         }
         let mut reached = spans(first, text);
@@ -201,7 +232,8 @@ fn is_space(byte: u8) -> bool {
 
 /// Every place where a part is found. The search goes on where white space or an edge at the end of a find could
 /// open the next one.
-fn spans(part: &Regex, text: &[u8]) -> Vec<Span> {
+fn spans(part: &Lazy<Regex>, text: &[u8]) -> Vec<Span> {
+    let part = part.get();
     let grouped = part.captures_len() > 1;
     let mut found = Vec::new();
     let mut from = 0;

@@ -147,6 +147,7 @@ fn admission(given: &Value) -> Value {
         has_parent: given["has_parent"] == true,
         depth: given["depth"].as_u64().unwrap_or(0),
         paused: given["paused"] == true,
+        spawned_this_turn: 0,
         oneshot_children: given["oneshot_children_already"].as_u64(),
     };
     match delegate::admit(&call, &policy) {

@@ -88,7 +88,9 @@ fn corpus(given: &Value, fixtures: &Fixtures) -> Result<Store, ReplayError> {
     };
     let indexes =
         [Index::Unicode61, Index::Trigram, Index::CjkBigram].into_iter().filter(|index| allowed(*index));
-    let knobs = policy::Store { indexes: indexes.collect(), ..policy::Store::default() };
+    // The observed store feeds its indexes with every append.
+    let index_when = policy::IndexWhen::Append;
+    let knobs = policy::Store { indexes: indexes.collect(), index_when, ..policy::Store::default() };
     let store = Store::open_in_memory(&knobs).map_err(failed)?;
     let name = given.get("corpus").and_then(Value::as_str).unwrap_or("main");
     let corpus = fixtures

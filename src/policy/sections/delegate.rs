@@ -11,6 +11,8 @@ knobs! {
         orchestrator_enabled: bool = true, "switch", "Hermes tools/delegate_tool_config.py:17", "L5";
         /// Children of one call.
         max_concurrent_children: u64 = 10, [1, 1_000_000], "children", "Hermes tools/delegate_tool_config.py:17", "L5";
+        /// Children that one turn may spawn over all its calls; 0 is without limit, as in the real agent.
+        spawns_per_turn_max: u64 = 0, [0, 1_000_000], "children", "lab", "L5";
         /// Iterations of one child.
         max_iterations: u64 = 250, [1, 1_000_000], "iterations", "Hermes tools/delegate_tool_config.py:17", "L5";
         /// Children that a run which cannot wait for later results may have in all; 0 is without limit.

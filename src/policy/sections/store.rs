@@ -17,7 +17,9 @@ choice! {
 choice! {
     /// When rows enter the full-text indexes.
     IndexWhen {
-        /// With every append, by triggers, as the real store does.
+        /// With every append in a file, as the real store does; at the first search in memory, where nobody else reads.
+        Auto = "auto",
+        /// With every append, by triggers.
         Append = "append",
         /// When somebody searches. The answers are the same; appends are cheaper.
         Search = "search",
@@ -31,7 +33,7 @@ knobs! {
         indexes: Vec<Index> = vec![Index::Unicode61, Index::Trigram, Index::CjkBigram],
             "indexes", "Hermes hermes_state_common.py:316, :880, hermes_state_fts.py:40", "L4";
         /// When rows enter the indexes.
-        index_when: IndexWhen = IndexWhen::Append, "moment", "Hermes hermes_state_common.py:777", "L4";
+        index_when: IndexWhen = IndexWhen::Auto, "moment", "Hermes hermes_state_common.py:777", "L4";
         /// How much of a tool result the word index holds.
         index_tool_chars: u64 = 8_192, [0, 100_000_000],
             "characters", "Hermes hermes_state_common.py:316", "L4";

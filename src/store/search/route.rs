@@ -435,6 +435,11 @@ mod tests {
         store
     }
 
+    /// The knobs of a store whose indexes are fed by appends.
+    fn fed() -> policy::Store {
+        policy::Store { index_when: IndexWhen::Append, ..policy::Store::default() }
+    }
+
     fn ids(store: &Store, text: &str, knobs: &policy::Search) -> Vec<i64> {
         store.search(&SearchQuery::of(text, knobs), knobs).unwrap().hits.iter().map(|hit| hit.id).collect()
     }
@@ -451,7 +456,7 @@ mod tests {
     #[test]
     fn indexes_that_searches_catch_up_answer_like_indexes_that_appends_feed() {
         let knobs = policy::Search::default();
-        let append = store_of(&policy::Store::default(), &TEXTS);
+        let append = store_of(&fed(), &TEXTS);
         let lazy = policy::Store { index_when: IndexWhen::Search, ..policy::Store::default() };
         let search = store_of(&lazy, &TEXTS[..2]);
         let mut found = 0;
@@ -507,7 +512,7 @@ mod tests {
 
     #[test]
     fn rows_that_a_rebuild_has_not_reached_are_scanned() {
-        let store = store_of(&policy::Store::default(), &["first harbour"]);
+        let store = store_of(&fed(), &["first harbour"]);
         store.set_meta("fts_rebuild_high_water", "3").unwrap();
         store.set_meta("fts_rebuild_progress", "1").unwrap();
         store.append("a", &[Row::user("second harbour"), Row::user("third")], 0).unwrap();

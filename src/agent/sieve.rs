@@ -1,0 +1,158 @@
+//! Many patterns over short texts: each is compiled only when a text holds a word that it cannot match without.
+//!
+//! Building a hundred pattern engines takes longer than a whole run of a scenario. What a pattern needs is read from
+//! its syntax tree, so no list of words has to be kept beside the patterns. Called by the command guard and the
+//! threat scanner. Never: a verdict; a candidate is still searched by its pattern.
+
+use std::sync::OnceLock;
+
+use aho_corasick::{AhoCorasick, AhoCorasickBuilder};
+use regex_syntax::ParserBuilder;
+use regex_syntax::hir::{Hir, HirKind};
+
+/// A pattern that is compiled at its first use.
+#[derive(Debug)]
+pub struct Lazy<R> {
+    source: String,
+    build: fn(&str) -> R,
+    compiled: OnceLock<R>,
+}
+
+impl<R> Lazy<R> {
+    /// The pattern of this source; `build` may panic when it is wrong, so its owner tests that every source compiles.
+    pub fn new(source: impl Into<String>, build: fn(&str) -> R) -> Self {
+        Self { source: source.into(), build, compiled: OnceLock::new() }
+    }
+
+    /// The compiled pattern.
+    pub fn get(&self) -> &R {
+        self.compiled.get_or_init(|| (self.build)(&self.source))
+    }
+
+    /// The pattern as written.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+}
+
+/// Says which of a list of patterns a text may match.
+#[derive(Debug)]
+pub struct Sieve {
+    words: AhoCorasick,
+    /// Which pattern each word belongs to.
+    owners: Vec<usize>,
+    /// Patterns that name no word.
+    always: Vec<usize>,
+    count: usize,
+}
+
+impl Sieve {
+    /// The sieve of a list of patterns that are searched in any case. A pattern may come in parts, all of which must
+    /// occur.
+    pub fn of<'a, P: IntoIterator<Item = &'a str>>(patterns: impl IntoIterator<Item = P>) -> Self {
+        let (mut words, mut owners, mut always, mut count) = (Vec::new(), Vec::new(), Vec::new(), 0);
+        for parts in patterns {
+            match parts.into_iter().filter_map(needed).max_by_key(|words| worth(words)) {
+                Some(needed) => {
+                    owners.extend(needed.iter().map(|_| count));
+                    words.extend(needed);
+                }
+                None => always.push(count),
+            }
+            count += 1;
+        }
+        let words = AhoCorasickBuilder::new()
+            .ascii_case_insensitive(true)
+            .build(words)
+            .expect("some hundred short words make a small automaton");
+        Self { words, owners, always, count }
+    }
+
+    /// For each pattern, whether the text may match it.
+    pub fn candidates(&self, text: &[u8]) -> Vec<bool> {
+        // Two letters outside ASCII fold to `s` and `k`; whoever writes them is searched in full.
+        if memchr::memmem::find(text, "ſ".as_bytes()).is_some()
+            || memchr::memmem::find(text, "\u{212A}".as_bytes()).is_some()
+        {
+            return vec![true; self.count];
+        }
+        let mut found = vec![false; self.count];
+        for index in &self.always {
+            found[*index] = true;
+        }
+        for word in self.words.find_overlapping_iter(text) {
+            found[self.owners[word.pattern().as_usize()]] = true;
+        }
+        found
+    }
+}
+
+/// Words of which one occurs in every match, in lower case; `None` when the pattern needs no word.
+fn needed(pattern: &str) -> Option<Vec<String>> {
+    // Without Unicode classes the tree is small; classes are not looked into anyway.
+    let tree = ParserBuilder::new().unicode(false).utf8(false).build().parse(pattern).ok()?;
+    words_of(&tree)
+}
+
+/// How well a set of words sieves: its shortest word, then how few there are.
+fn worth(words: &[String]) -> (usize, std::cmp::Reverse<usize>) {
+    (words.iter().map(String::len).min().unwrap_or(0), std::cmp::Reverse(words.len()))
+}
+
+fn words_of(tree: &Hir) -> Option<Vec<String>> {
+    match tree.kind() {
+        HirKind::Literal(literal) => {
+            let text = std::str::from_utf8(&literal.0).ok()?;
+            // Letters outside ASCII have cases that the words do not know.
+            text.is_ascii().then(|| vec![text.to_ascii_lowercase()])
+        }
+        HirKind::Capture(inner) => words_of(&inner.sub),
+        HirKind::Repetition(inner) if inner.min > 0 => words_of(&inner.sub),
+        HirKind::Concat(parts) => parts.iter().filter_map(words_of).max_by_key(|words| worth(words)),
+        HirKind::Alternation(parts) => {
+            let all: Option<Vec<Vec<String>>> = parts.iter().map(words_of).collect();
+            all.map(|all| all.concat())
+        }
+        HirKind::Class(_) | HirKind::Look(_) | HirKind::Empty | HirKind::Repetition(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_pattern_needs_is_read_from_its_tree() {
+        let words = |pattern| needed(pattern).unwrap_or_default();
+        assert_eq!(words(r"\brm\s+(?:-\S*\s+)*/"), ["rm"]);
+        assert_eq!(words(r"x?(?:curl|wget)\s"), ["curl", "wget"]);
+        assert_eq!(words(r"(?:ab)*[cd]"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_pattern_without_a_word_is_always_a_candidate() {
+        let sieve = Sieve::of([["rm"], [r"\d+"]]);
+        assert_eq!(sieve.candidates(b"ls"), [false, true]);
+        assert_eq!(sieve.candidates(b"RM x"), [true, true]);
+    }
+
+    #[test]
+    fn letters_that_fold_into_ascii_are_searched_in_full() {
+        let sieve = Sieve::of([["ssh"], ["kill"]]);
+        assert_eq!(sieve.candidates("ſſh".as_bytes()), [true, true]);
+        assert_eq!(sieve.candidates("\u{212A}ill".as_bytes()), [true, true]);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn whatever_a_pattern_matches_is_a_candidate(text in "[a-dA-D ſ]{0,12}") {
+            let sources = ["ab+c?", "(?:ab|c)d", "a(?:bc){1,2}", "[ab]c", "(?:a|b|cd)(?:d|) a", "s"];
+            let sieve = Sieve::of(sources.map(|source| [source]));
+            let candidates = sieve.candidates(text.as_bytes());
+            for (source, candidate) in sources.iter().zip(candidates) {
+                let pattern = regex::RegexBuilder::new(source).case_insensitive(true).build().unwrap();
+                proptest::prop_assert!(candidate || !pattern.is_match(&text), "{source} in {text:?}");
+            }
+        }
+    }
+}
