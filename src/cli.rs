@@ -23,6 +23,7 @@ mod policy;
 mod run;
 mod scenario;
 mod selftest;
+mod serve;
 mod show;
 
 use std::io::Write as _;
@@ -63,6 +64,7 @@ enum Command {
     Scenario(scenario::Args),
     Conform(conform::Args),
     Audit(audit::Args),
+    Serve(serve::Args),
     Completions(completions::Args),
 }
 
@@ -156,6 +158,7 @@ fn answer(cli: Cli) -> CommandResult {
         Some(Command::Scenario(args)) => scenario::run(&args),
         Some(Command::Conform(args)) => conform::run(&args),
         Some(Command::Audit(args)) => audit::run(&args),
+        Some(Command::Serve(args)) => serve::run(&args),
         Some(Command::Completions(args)) => Ok(completions::run(&args)),
         None if cli.selftest => selftest::run(&selftest::Args { json: cli.json }),
         None if !cli.breaks.is_empty() => breaks::run(&breaks::Args { ids: cli.breaks, json: cli.json }),

@@ -40,6 +40,7 @@
 //! | room | is | may not know |
 //! | --- | --- | --- |
 //! | [`cli`] | one file per subcommand: parses, calls, prints, exits | behaviour |
+//! | [`serve`] | the mock provider that real agents are pointed at | how an agent works |
 //! | [`report`] | results as text, tables, pages | how a result came about |
 //! | [`audit`] | logs of real agents: recognised, read, every cache miss explained | the runtime |
 //! | [`lab`] | experiments: play, breaks, matrix, self-test, conformance | printing |
@@ -85,6 +86,7 @@ pub mod model;
 pub mod policy;
 pub mod report;
 pub mod scenario;
+pub mod serve;
 pub mod store;
 pub mod units;
 pub mod wire;

@@ -3,6 +3,7 @@
 //! A [`Model`] gets a request and gives a reply; it never sees the harness, only what was sent. Usage is never its
 //! business: the cache model computes it from the bytes.
 
+pub mod placed;
 pub mod script;
 
 pub use script::ScriptedModel;

@@ -162,25 +162,45 @@ impl Auditor {
         {
             prompt.model.clone_from(model);
         }
-        self.take_prompt(record, Rc::new(prompt));
+        let judged = self.take_prompt(record, &Rc::new(prompt));
+        self.keep(judged);
         Ok(())
     }
 
+    /// Takes a body apart without judging it.
+    ///
+    /// # Errors
+    /// When the body is no JSON object, or none of a known shape.
+    pub fn parse(&mut self, body: &[u8], shape: Option<Shape>) -> Result<Rc<Prompt>, BodyFault> {
+        Ok(Rc::new(self.parser.parse(body, shape)?.ok_or(BodyFault::UnknownShape)?))
+    }
+
+    /// Why a provider with markers would refuse the ones of this request.
+    pub fn illegal(&self, prompt: &Prompt) -> Option<Illegal> {
+        self.entries.illegal(prompt).filter(|_| prompt.shape == Shape::Anthropic)
+    }
+
+    /// Judges a request whose body was taken apart by [`Auditor::parse`], and says what was found.
+    pub fn judge(&mut self, record: &Record, prompt: &Rc<Prompt>) -> Judged {
+        let judged = self.take_prompt(record, prompt);
+        self.keep(judged.clone());
+        judged
+    }
+
     /// Judges a history of which nobody knows how it was sent.
-    fn take_said(&mut self, record: &Record, prompt: &Prompt) {
+    fn take_said(&mut self, record: &Record, prompt: &Prompt) -> Judged {
         let number = self.number(record.conversation.as_deref());
         let mut judged = Judged::fine(self.count, record.line, number, record.at);
         judged.verdict = Verdict::NotJudged;
         for fault in history::faults(prompt, 0).iter().take(FAULTS_MAX) {
             judged.faults.push(history::told(prompt, fault));
         }
-        self.keep(judged);
+        judged
     }
 
-    fn take_prompt(&mut self, record: &Record, prompt: Rc<Prompt>) {
+    fn take_prompt(&mut self, record: &Record, prompt: &Rc<Prompt>) -> Judged {
         if record.said_only {
-            self.take_said(record, &prompt);
-            return;
+            return self.take_said(record, prompt);
         }
         let index = self.count;
         if let Some(usage) = &record.usage
@@ -190,21 +210,20 @@ impl Auditor {
             self.measured.1 += usage.prompt();
         }
         let accepted = record.usage.is_some_and(|usage| usage.prompt() > 0);
-        if let Some(illegal) = self.entries.illegal(&prompt)
+        if let Some(illegal) = self.entries.illegal(prompt)
             && !accepted
             && prompt.shape == Shape::Anthropic
         {
-            self.refuse(record, &prompt, illegal);
-            return;
+            return self.refuse(record, prompt, illegal);
         }
-        let kinship = self.kinship(record, &prompt);
+        let kinship = self.kinship(record, prompt);
         // An answer that failed writes nothing; what it would have read does not matter.
         let walk = if record.failed {
             Walk::default()
         } else {
-            self.entries.observe(index, &prompt, record.at, record.done_at)
+            self.entries.observe(index, prompt, record.at, record.done_at)
         };
-        let seen = Seen { prompt, record, walk, index };
+        let seen = Seen { prompt: prompt.clone(), record, walk, index };
         let (mut judged, thread) = match kinship {
             Kinship::New => self.begin(&seen),
             Kinship::Branch(thread, chain) => self.branch(&seen, thread, chain),
@@ -213,7 +232,7 @@ impl Auditor {
         self.price(&mut judged, &seen);
         self.histories(&mut judged, &seen, thread, kinship);
         self.advance(&seen, thread, &judged);
-        self.keep(judged);
+        judged
     }
 
     /// Keeps a judgement, or what is needed of it.
@@ -232,7 +251,7 @@ impl Auditor {
         conversations::find(&self.threads, prompt, name, self.options.by_name, compacted)
     }
 
-    fn refuse(&mut self, record: &Record, prompt: &Prompt, illegal: Illegal) {
+    fn refuse(&mut self, record: &Record, prompt: &Prompt, illegal: Illegal) -> Judged {
         let index = self.count;
         let kinship = self.kinship(record, prompt);
         let number = match kinship {
@@ -249,7 +268,7 @@ impl Auditor {
         finding.pointer = pointer;
         judged.details.push(self.detail(finding));
         judged.tokens.prompt = self.estimate(prompt.size());
-        self.keep(judged);
+        judged
     }
 
     fn number(&mut self, name: Option<&str>) -> usize {

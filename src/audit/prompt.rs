@@ -4,6 +4,7 @@
 //! remembered under the hash of its raw bytes. The body itself is kept by whoever wants to show text later.
 
 mod parse;
+mod pieces;
 
 use std::cell::OnceCell;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -17,6 +18,7 @@ use crate::cache::Ttl;
 use crate::wire::Level;
 
 pub use parse::Parser;
+pub use pieces::Piece;
 
 /// Whose request shape a body has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -198,6 +200,8 @@ pub struct Prompt {
     pub body: Rc<[u8]>,
     /// Names of the fields that hold tools, system prompt and messages.
     fields: [&'static str; 3],
+    /// Where the elements of these fields lie in the body.
+    elements: [Vec<Range<usize>>; 3],
     /// Where each segment lies in the body; looked up when the first text is shown.
     spans: OnceCell<Vec<Range<usize>>>,
 }

@@ -116,6 +116,11 @@ impl Recorder {
         id
     }
 
+    /// Forgets what a conversation's last request looked like; its next one is written in full.
+    pub fn forget(&mut self, conversation: &Conversation) {
+        self.last.remove(conversation);
+    }
+
     /// Lets a conversation go on under another name: a compaction that rotates the session.
     pub fn rename(&mut self, from: &Conversation, to: &Conversation) {
         if let Some(last) = self.last.remove(from) {

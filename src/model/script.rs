@@ -149,7 +149,7 @@ fn shown(reply: &ReplySpec) -> String {
     }
 }
 
-fn numbered(reply: &ReplySpec, index: u64) -> ReplySpec {
+pub(super) fn numbered(reply: &ReplySpec, index: u64) -> ReplySpec {
     let fill = |text: &String| text.replace("{i}", &index.to_string());
     let mut reply = reply.clone();
     reply.say = reply.say.as_ref().map(fill);

@@ -77,6 +77,11 @@ impl Chain {
         Self(short)
     }
 
+    /// A digest that was computed elsewhere, as a name for a prefix.
+    pub fn of_number(number: u128) -> Self {
+        Self(number.to_be_bytes())
+    }
+
     /// The digest of a whole sequence.
     pub fn of<'a>(segments: impl IntoIterator<Item = &'a Segment>) -> Self {
         segments.into_iter().fold(Self::EMPTY, Self::then)

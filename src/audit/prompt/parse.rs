@@ -102,6 +102,7 @@ impl Parser {
             route_key: outline.route_key,
             body: Rc::from(body),
             fields: outline.fields,
+            elements: [Vec::new(), Vec::new(), Vec::new()],
             spans: OnceCell::new(),
         };
         if let Some(tools) = &outline.tools {
@@ -132,6 +133,7 @@ impl Parser {
             }
             let element = self.element(body, span, level, prompt.shape);
             append(prompt, &element, 0, true);
+            prompt.elements[level as usize] = vec![span.clone()];
             return Ok(());
         }
         let (items, _) = json::elements(body, span.start)?;
@@ -146,6 +148,7 @@ impl Parser {
             let element = self.element(body, item, level, prompt.shape);
             append(prompt, &element, index, false);
         }
+        prompt.elements[level as usize] = items;
         Ok(())
     }
 
@@ -322,7 +325,7 @@ impl Parser {
         self.scratch.push(level as u8);
         self.scratch.push(if part == Part::Whole && level == Level::Messages { 9 } else { speaker as u8 });
         let mut size_off = 2;
-        let folded = self.fold && self.folded(body, span, part);
+        let folded = self.fold && self.folded(body, span, level, part);
         if !folded {
             let without: &[&str] = match (level, part) {
                 // Ids and states of items are bookkeeping of the interface, not part of the prompt.
@@ -354,9 +357,14 @@ impl Parser {
     }
 
     /// Writes a lone text in its one form; true when the span was one.
-    fn folded(&mut self, body: &[u8], span: &Range<usize>, part: Part) -> bool {
+    fn folded(&mut self, body: &[u8], span: &Range<usize>, level: Level, part: Part) -> bool {
         let mut out = std::mem::take(&mut self.scratch);
         let done = match body[span.start] {
+            // The whole input as one string is the user's only message.
+            b'"' if level == Level::Messages && part == Part::Whole => {
+                user_words(body, span, &mut out);
+                true
+            }
             b'"' => {
                 out.extend_from_slice(b"{\"type\":\"text\",\"text\":");
                 json::compact(body, span, &[], &mut out);
@@ -370,6 +378,30 @@ impl Parser {
         self.scratch = out;
         done
     }
+}
+
+/// An element in its one form: without markers and bookkeeping, a lone text as a string.
+pub(super) fn canonical(body: &[u8], span: &Range<usize>, level: Level, out: &mut Vec<u8>) {
+    if level != Level::Tools && body[span.start] == b'{' && fold_message(body, span, out) {
+        return;
+    }
+    out.clear();
+    if level == Level::Messages && body[span.start] == b'"' {
+        user_words(body, span, out);
+        return;
+    }
+    let without: &[&str] = match level {
+        Level::Messages if is_item(body, span) => &["cache_control", "id", "status"],
+        _ => &["cache_control"],
+    };
+    json::compact(body, span, without, out);
+}
+
+/// A string as the message of a user.
+fn user_words(body: &[u8], span: &Range<usize>, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"{\"role\":\"user\",\"content\":");
+    json::compact(body, span, &[], out);
+    out.push(b'}');
 }
 
 /// A block that is a text and nothing else.
@@ -612,7 +644,7 @@ fn lead(prompt: &mut Prompt) {
     }
 }
 
-fn mix(a: u128, b: u128) -> u128 {
+pub(super) fn mix(a: u128, b: u128) -> u128 {
     let mut bytes = [0; 32];
     bytes[..16].copy_from_slice(&a.to_le_bytes());
     bytes[16..].copy_from_slice(&b.to_le_bytes());

@@ -1,0 +1,99 @@
+//! Which turn a user's words belong to.
+
+use std::collections::BTreeMap;
+
+use indexmap::IndexMap;
+
+/// Answers that are remembered; the older half goes when there are more.
+const REMEMBERED: usize = 1 << 14;
+
+/// The words of the turns.
+#[derive(Debug, Default)]
+pub(super) struct Texts {
+    exact: BTreeMap<String, Vec<usize>>,
+    known: IndexMap<u128, Vec<usize>>,
+}
+
+impl Texts {
+    pub(super) fn add(&mut self, say: &str, turn: usize) {
+        self.exact.entry(squeezed(say)).or_default().push(turn);
+    }
+
+    /// True when these words are a turn's words and nothing else.
+    pub(super) fn is_exact(&self, text: &str) -> bool {
+        self.exact.contains_key(&squeezed(text))
+    }
+
+    /// Turns whose words these are, or that are contained in them; the longest words win.
+    pub(super) fn find(&mut self, key: u128, text: impl FnOnce() -> String) -> Vec<usize> {
+        if let Some(found) = self.known.get(&key) {
+            return found.clone();
+        }
+        let text = squeezed(&text());
+        let found = self.exact.get(&text).cloned().unwrap_or_else(|| {
+            self.exact
+                .iter()
+                .filter(|(say, _)| !say.is_empty() && contains_words(&text, say))
+                .max_by_key(|(say, _)| say.len())
+                .map_or_else(Vec::new, |(_, turns)| turns.clone())
+        });
+        if self.known.len() >= REMEMBERED {
+            self.known.drain(..REMEMBERED / 2);
+        }
+        self.known.insert(key, found.clone());
+        found
+    }
+}
+
+/// Runs of white space as one blank.
+fn squeezed(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// True when `part` stands in `text` and no word is cut at its ends.
+fn contains_words(text: &str, part: &str) -> bool {
+    let word = |c: char| c.is_alphanumeric();
+    text.match_indices(part).any(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        let behind = text[at + part.len()..].chars().next();
+        let cut =
+            |outer: Option<char>, inner: Option<char>| outer.is_some_and(word) && inner.is_some_and(word);
+        !cut(before, part.chars().next()) && !cut(behind, part.chars().next_back())
+    })
+}
+
+fn head(text: &str, chars: usize) -> String {
+    text.chars().take(chars).collect::<String>().to_lowercase()
+}
+
+/// A request for a title says so at once.
+pub(super) fn asks_for_title(text: &str) -> bool {
+    let head = head(text, 600);
+    head.contains("title")
+        && ["generat", "short", "brief", "concise", "name"].iter().any(|word| head.contains(word))
+}
+
+/// A request for a summary, where nothing else is expected.
+pub(super) fn speaks_of_summary(text: &str) -> bool {
+    let head = head(text, 3_000);
+    head.contains("summar") || head.contains("handoff") || head.contains("context checkpoint")
+}
+
+/// A request for a summary among requests with tools.
+pub(super) fn asks_for_summary(text: &str) -> bool {
+    let head = head(text, 300);
+    [
+        "summary of the conversation",
+        "summarize the conversation",
+        "summarise the conversation",
+        "detailed summary",
+    ]
+    .iter()
+    .any(|words| head.contains(words))
+}
+
+/// True for words that stand for no answer at all.
+pub(super) fn is_blank(text: &str) -> bool {
+    let text = text.trim();
+    text.is_empty() || text == "(empty)"
+}

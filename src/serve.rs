@@ -1,0 +1,52 @@
+//! The mock provider: an HTTP server that real agents can be pointed at.
+//!
+//! It speaks OpenAI Chat Completions, OpenAI Responses and Anthropic Messages, streaming and plain. The script of a
+//! scenario says what the model answers, the cache model of a provider says what a request reads and writes, and every
+//! request becomes events of a ledger, judged by the laws while it grows.
+//!
+//! | file | is |
+//! | --- | --- |
+//! | `server` | the thread with the sockets: connections, limits, shutdown |
+//! | `route` | paths, methods and headers |
+//! | `desk` | one request from bytes to answer |
+//! | `book` | bytes that arrived as ledger events |
+//! | `refuse` | what a provider refuses, in its own shape |
+//! | `chat`, `messages`, `responses` | replies in the three protocols |
+//! | `clock` | real or virtual time |
+//!
+//! Everything runs on one thread: requests are judged in the order in which they arrived, and nothing is locked.
+//!
+//! ```no_run
+//! use hermes_lab::lab::breaks::shipped_scenario;
+//! use hermes_lab::serve::{Options, Server};
+//!
+//! let scenario = shipped_scenario("seed").unwrap();
+//! let running = Server::start(&scenario, Options::default()).unwrap();
+//! println!("http://{}/v1", running.address());
+//! let outcome = running.stop();
+//! assert!(outcome.verdict.holds());
+//! ```
+//!
+//! Never: a key or an authorisation header in a ledger, a report or a log.
+
+mod body;
+mod book;
+mod chat;
+mod clock;
+mod desk;
+mod messages;
+mod options;
+mod refuse;
+mod responses;
+mod route;
+mod server;
+mod shown;
+mod spoken;
+
+pub use clock::ClockKind;
+pub use desk::Outcome;
+pub use options::Options;
+pub use server::{Running, Server, StartError, wait_for_signal};
+
+/// Name of the model on the card when none is given.
+pub const MOCK_MODEL: &str = "mock-model";
