@@ -17,7 +17,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::ledger::Ledger;
+use crate::ledger::rebuild::{Rebuild, Rebuilt};
+use crate::ledger::{Event, Lane, Ledger, Name};
 
 /// The version of the JSON shapes of findings and verdicts.
 pub const SCHEMA: u64 = 1;
@@ -125,6 +126,8 @@ impl Verdict {
 struct Bench {
     examined: BTreeMap<&'static str, u64>,
     findings: BTreeMap<&'static str, Vec<Finding>>,
+    /// Findings that nobody was told of yet.
+    fresh: Vec<Finding>,
 }
 
 /// Most findings that one check reports; more of the same say nothing new.
@@ -138,12 +141,13 @@ impl Bench {
     fn find(&mut self, finding: Finding) {
         let list = self.findings.entry(finding.check).or_default();
         if list.len() < FINDINGS_MAX {
+            self.fresh.push(finding.clone());
             list.push(finding);
         }
     }
 
     /// Counts a subject and reports it when `wrong` says what is wrong with it.
-    fn subject(&mut self, check: &'static str, at: &crate::ledger::Event, wrong: Option<(String, String)>) {
+    fn subject(&mut self, check: &'static str, at: &Event, wrong: Option<(String, String)>) {
         self.examine(check);
         if let Some((place, evidence)) = wrong {
             self.find(finding(check, at, place, evidence));
@@ -151,28 +155,70 @@ impl Bench {
     }
 }
 
-fn finding(check: &'static str, at: &crate::ledger::Event, place: String, evidence: String) -> Finding {
+fn finding(check: &'static str, at: &Event, place: String, evidence: String) -> Finding {
     Finding { check, event: at.n, session: at.session.to_string(), place, evidence, cost: 0 }
+}
+
+/// What a request did to its conversation, worked out once for all laws.
+#[derive(Clone, Copy)]
+struct Scene<'a> {
+    rebuild: &'a Rebuild,
+    seen: Option<&'a Rebuilt>,
+}
+
+/// Judges events as they come; what it says at the end is what [`judge`] says of the whole ledger.
+#[derive(Debug, Default)]
+pub struct Judge {
+    bench: Bench,
+    rebuild: Rebuild,
+    prefix: prefix::State,
+    residency: residency::State,
+    writeback: writeback::State,
+    history: history::State,
+    autonomy: autonomy::State,
+}
+
+impl Judge {
+    /// Takes in the next event; answers with what is wrong with it.
+    pub fn take(&mut self, event: &Event) -> Vec<Finding> {
+        let seen = self.rebuild.apply(event);
+        let scene = Scene { rebuild: &self.rebuild, seen: seen.as_ref() };
+        self.prefix.take(event, &scene, &mut self.bench);
+        self.residency.take(event, &mut self.bench);
+        self.writeback.take(event, &scene, &mut self.bench);
+        self.history.take(event, &scene, &mut self.bench);
+        self.autonomy.take(event, &mut self.bench);
+        std::mem::take(&mut self.bench.fresh)
+    }
+
+    /// Forgets the requests of a conversation that will be written in full if it goes on.
+    pub fn forget(&mut self, session: &Name, lane: Lane) {
+        self.rebuild.forget(session, lane);
+        self.history.forget(session, lane);
+    }
+
+    /// What was found so far.
+    pub fn verdict(&self) -> Verdict {
+        let results = checks().into_iter().map(|check| CheckResult {
+            check: check.id,
+            examined: self.bench.examined.get(check.id).copied().unwrap_or(0),
+            findings: self.bench.findings.get(check.id).cloned().unwrap_or_default(),
+        });
+        let verdict = Verdict { results: results.collect() };
+        let told = verdict.findings().count();
+        let found: usize = self.bench.findings.values().map(Vec::len).sum();
+        assert_eq!(told, found, "a finding of an unlisted check: {:?}", self.bench.findings.keys());
+        verdict
+    }
 }
 
 /// Judges a ledger by all five laws.
 pub fn judge(ledger: &Ledger) -> Verdict {
-    let mut bench = Bench::default();
-    prefix::judge(ledger, &mut bench);
-    residency::judge(ledger, &mut bench);
-    writeback::judge(ledger, &mut bench);
-    history::judge(ledger, &mut bench);
-    autonomy::judge(ledger, &mut bench);
-    let results = checks()
-        .into_iter()
-        .map(|check| CheckResult {
-            check: check.id,
-            examined: bench.examined.get(check.id).copied().unwrap_or(0),
-            findings: bench.findings.remove(check.id).unwrap_or_default(),
-        })
-        .collect();
-    assert!(bench.findings.is_empty(), "a finding of an unlisted check: {:?}", bench.findings.keys());
-    Verdict { results }
+    let mut judge = Judge::default();
+    for event in &ledger.events {
+        judge.take(event);
+    }
+    judge.verdict()
 }
 
 /// A text cut to what fits in a line of a report.

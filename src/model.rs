@@ -92,7 +92,8 @@ pub enum ModelError {
     /// The provider refused or failed; the loop may try again.
     #[error("the provider answered `{kind}`")]
     Provider {
-        /// `overloaded`, `rate_limited`, `server_error`, `timeout`, `context_length`, `dropped` or `refused`.
+        /// `overloaded`, `rate_limited`, `server_error`, `timeout`, `context_length`, `dropped`,
+        /// `refused` or `unauthorized`.
         kind: String,
         /// True when another attempt can help.
         retry: bool,

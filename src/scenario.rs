@@ -45,6 +45,8 @@ pub struct Scenario {
     pub acts: Vec<Act>,
     /// What must hold afterwards.
     pub expects: Vec<ExpectSpec>,
+    /// Tools of an agent outside the lab that calls may name beside the runtime's own.
+    pub tools: Vec<String>,
     /// SHA-256 of the file's text.
     pub digest: String,
 }

@@ -9,6 +9,12 @@
 //! | `server` | the thread with the sockets: connections, limits, shutdown |
 //! | `route` | paths, methods and headers |
 //! | `desk` | one request from bytes to answer |
+//! | `clean` | histories that were in order before |
+//! | `counter` | tokens, and the cache model |
+//! | `learning` | turns, reviews and tools, as far as requests show them |
+//! | `cassette`, `normal`, `replay` | recorded traffic and its playing back |
+//! | `sink` | events judged, digested, written |
+//! | `report` | what a run has to say |
 //! | `book` | bytes that arrived as ledger events |
 //! | `refuse` | what a provider refuses, in its own shape |
 //! | `chat`, `messages`, `responses` | replies in the three protocols |
@@ -31,21 +37,30 @@
 
 mod body;
 mod book;
+pub mod cassette;
 mod chat;
+mod clean;
 mod clock;
+mod counter;
 mod desk;
+mod learning;
 mod messages;
+mod normal;
 mod options;
 mod refuse;
+mod render;
+mod replay;
+pub mod report;
 mod responses;
 mod route;
 mod server;
 mod shown;
+mod sink;
 mod spoken;
 
 pub use clock::ClockKind;
 pub use desk::Outcome;
-pub use options::Options;
+pub use options::{Options, Teller};
 pub use server::{Running, Server, StartError, wait_for_signal};
 
 /// Name of the model on the card when none is given.

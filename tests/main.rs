@@ -14,6 +14,7 @@ mod laws;
 mod mechanism_cases;
 mod props;
 mod readme;
+mod serve;
 mod support;
 mod tidy;
 mod tokens;

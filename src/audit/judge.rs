@@ -456,6 +456,17 @@ impl Auditor {
         }
     }
 
+    /// What was found so far, of a folded audit.
+    pub fn so_far(&self) -> Audit {
+        Audit {
+            requests: self.judged.clone(),
+            samples: self.samples.clone(),
+            tally: self.tally.clone(),
+            conversations: self.names.clone(),
+            pinned: Vec::new(),
+        }
+    }
+
     /// Ends the audit.
     pub fn finish(mut self) -> Audit {
         let pinned = self.finish_usage();

@@ -1,11 +1,13 @@
 //! `hermes-lab serve`
 
 use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::cli::{Answer, BadInput, CommandResult, input, json_text};
 use crate::diag::Diagnostic;
 use crate::policy::{CacheModel, KnobValue as _};
-use crate::serve::{ClockKind, Options, Outcome, Server, wait_for_signal};
+use crate::serve::{ClockKind, Options, Server, Teller, report, wait_for_signal};
 
 /// Serve a scenario as a model provider that real agents can be pointed at
 #[derive(Debug, clap::Args)]
@@ -36,6 +38,18 @@ pub(super) struct Args {
     /// Name of a model; others are refused; may be repeated; every name is known without it
     #[arg(long = "model", value_name = "NAME")]
     models: Vec<String>,
+    /// Longest request body in bytes
+    #[arg(long, default_value_t = 32 << 20, value_name = "BYTES")]
+    body_max: usize,
+    /// Connections at a time
+    #[arg(long, default_value_t = 4_096, value_name = "COUNT")]
+    connections_max: usize,
+    /// Seconds for the head of a request, idle time between requests included
+    #[arg(long, default_value_t = 120, value_name = "SECONDS")]
+    head_timeout: u64,
+    /// Seconds for the body of a request
+    #[arg(long, default_value_t = 60, value_name = "SECONDS")]
+    body_timeout: u64,
     /// Write the address to a file once the server listens
     #[arg(long, value_name = "FILE")]
     address_file: Option<String>,
@@ -57,10 +71,11 @@ pub(super) fn run(args: &Args) -> CommandResult {
     eprintln!("serving `{}` at http://{address}; Ctrl-C ends it", scenario.name);
     wait_for_signal().map_err(|error| fault(&error))?;
     let outcome = running.stop();
-    if let Some(path) = &args.ledger {
-        input::write(path, &outcome.ledger.to_jsonl())?;
+    if let (Some(error), Some(path)) = (&outcome.write_failed, &args.ledger) {
+        return Err(Diagnostic::of_file(path, format!("cannot be written: {}", input::reason(error))).into());
     }
-    answer(args, &outcome)
+    let text = if args.json { json_text(&outcome.to_json()) } else { report::summary(&outcome) };
+    Ok(Answer::of(text, outcome.holds()))
 }
 
 fn options(args: &Args) -> Result<Options, BadInput> {
@@ -79,24 +94,14 @@ fn options(args: &Args) -> Result<Options, BadInput> {
         lenient: args.lenient,
         context_length: args.context_length,
         models: args.models.clone(),
+        body_max: args.body_max,
+        connections_max: args.connections_max,
+        head_timeout: Duration::from_secs(args.head_timeout),
+        body_timeout: Duration::from_secs(args.body_timeout),
+        // A server may run for days; what it saw is in the file.
+        keep_events: false,
+        ledger: args.ledger.as_ref().map(PathBuf::from),
+        teller: Teller::new(|line| eprintln!("{line}")),
         ..Options::default()
     })
-}
-
-fn answer(args: &Args, outcome: &Outcome) -> CommandResult {
-    let findings: Vec<_> = outcome.verdict.findings().collect();
-    if args.json {
-        let value = serde_json::json!({
-            "requests": outcome.requests, "digest": outcome.ledger.digest(), "findings": findings,
-        });
-        return Ok(Answer::of(json_text(&value), outcome.holds()));
-    }
-    let mut text = format!("{} requests, {} events\n", outcome.requests, outcome.ledger.events.len());
-    for finding in &findings {
-        text.push_str(&format!(
-            "{} at event {}, session {}: {}: {}\n",
-            finding.check, finding.event, finding.session, finding.place, finding.evidence
-        ));
-    }
-    Ok(Answer::of(text, outcome.holds()))
 }

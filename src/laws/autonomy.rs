@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::ledger::{Lane, Ledger, Name, What};
+use crate::ledger::{Event, Lane, Name, What};
 use crate::policy::Policy;
 
 use super::{Bench, Check, excerpt};
@@ -71,12 +71,24 @@ pub(super) const CHECKS: &[Check] = &[
 /// Tools that no child gets; Hermes tools/delegate_tool_toolsets.py:14.
 const CHILD_BLOCKED: [&str; 5] = ["delegate_task", "clarify", "memory", "send_message", "cronjob_manage"];
 
-pub(super) fn judge(ledger: &Ledger, bench: &mut Bench) {
-    let limit = Policy::default().turn.iterations_max.unwrap_or(u64::MAX);
-    let mut spawned: BTreeMap<(Name, u64), u64> = BTreeMap::new();
-    let mut fired: BTreeSet<(Name, i64)> = BTreeSet::new();
-    let mut approved: BTreeMap<(Name, Lane), BTreeSet<Name>> = BTreeMap::new();
-    for event in &ledger.events {
+/// What this law remembers between events.
+#[derive(Debug)]
+pub(super) struct State {
+    limit: u64,
+    spawned: BTreeMap<(Name, u64), u64>,
+    fired: BTreeSet<(Name, i64)>,
+    approved: BTreeMap<(Name, Lane), BTreeSet<Name>>,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        let limit = Policy::default().turn.iterations_max.unwrap_or(u64::MAX);
+        Self { limit, spawned: BTreeMap::new(), fired: BTreeSet::new(), approved: BTreeMap::new() }
+    }
+}
+
+impl State {
+    pub(super) fn take(&mut self, event: &Event, bench: &mut Bench) {
         match &event.what {
             What::SkillChanged(changed) => skill(changed, event, bench),
             What::Delegation(asked) => {
@@ -90,7 +102,7 @@ pub(super) fn judge(ledger: &Ledger, bench: &mut Bench) {
                 bench.subject("L5.depth-bounded", event, wrong.map(|text| ("delegation".to_owned(), text)));
                 if asked.accepted {
                     if asked.turn > 0 {
-                        let so_far = spawned.entry((event.session.clone(), asked.turn)).or_insert(0);
+                        let so_far = self.spawned.entry((event.session.clone(), asked.turn)).or_insert(0);
                         *so_far += asked.children;
                         let wrong = (*so_far > asked.children_max).then(|| {
                             let text =
@@ -117,7 +129,7 @@ pub(super) fn judge(ledger: &Ledger, bench: &mut Bench) {
                 bench.examine("L5.no-self-scheduling");
             }
             What::CronFired(run) if &*run.outcome == "ran" => {
-                let again = !fired.insert((run.job.clone(), run.occurrence));
+                let again = !self.fired.insert((run.job.clone(), run.occurrence));
                 let wrong = if again {
                     Some("this occurrence ran before")
                 } else if run.claimed {
@@ -138,19 +150,23 @@ pub(super) fn judge(ledger: &Ledger, bench: &mut Bench) {
                 bench.subject("L5.hardline", event, wrong);
                 if decision.approved {
                     let key = (event.session.clone(), decision.lane);
-                    approved.entry(key).or_default().insert(decision.command.clone());
+                    self.approved.entry(key).or_default().insert(decision.command.clone());
                 }
             }
             What::Effect(effect) if &*effect.kind == "command" => {
                 let key = (event.session.clone(), effect.lane);
-                let judged = approved.get(&key).is_some_and(|commands| commands.contains(&effect.detail));
+                let judged =
+                    self.approved.get(&key).is_some_and(|commands| commands.contains(&effect.detail));
                 let wrong = (!judged)
                     .then(|| ("command".to_owned(), format!("ran unjudged: `{}`", excerpt(&effect.detail))));
                 bench.subject("L5.commands-judged", event, wrong);
             }
             What::TurnEnded(ended) => {
-                let wrong = (ended.iterations > limit).then(|| {
-                    (format!("turn {}", ended.turn), format!("{} of {limit} iterations", ended.iterations))
+                let wrong = (ended.iterations > self.limit).then(|| {
+                    (
+                        format!("turn {}", ended.turn),
+                        format!("{} of {} iterations", ended.iterations, self.limit),
+                    )
                 });
                 bench.subject("L5.turn-bounded", event, wrong);
             }
@@ -159,7 +175,7 @@ pub(super) fn judge(ledger: &Ledger, bench: &mut Bench) {
     }
 }
 
-fn skill(changed: &crate::ledger::SkillChanged, event: &crate::ledger::Event, bench: &mut Bench) {
+fn skill(changed: &crate::ledger::SkillChanged, event: &Event, bench: &mut Bench) {
     let foreign = &*changed.created_by != "agent";
     let evidence = || format!("{} of a skill made by {}", changed.action, changed.created_by);
     match &*changed.origin {

@@ -1,6 +1,7 @@
 //! A look at one message: who speaks, which calls it makes, which it answers.
 //!
-//! Knows the shapes of Chat Completions and of Anthropic's Messages, so that the laws of history hold for both.
+//! Knows the shapes of Chat Completions, of Anthropic's Messages and of items of the Responses interface, so that the
+//! laws of history hold for all of them.
 
 use serde::Deserialize;
 
@@ -15,6 +16,8 @@ pub struct Glance {
     pub answers: Vec<String>,
     /// True when it also says something besides calls and answers.
     pub speaks: bool,
+    /// True when it is an item: one piece of what other interfaces send as one message.
+    pub item: bool,
 }
 
 #[derive(Deserialize)]
@@ -27,6 +30,10 @@ struct Message {
     tool_calls: Option<Vec<Call>>,
     #[serde(default)]
     tool_call_id: Option<String>,
+    #[serde(default, rename = "type")]
+    kind: Option<String>,
+    #[serde(default)]
+    call_id: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -35,10 +42,22 @@ struct Call {
     id: String,
 }
 
+/// A call or an answer of the Responses interface.
+fn item(kind: &str, id: &str) -> Glance {
+    let answers = kind.ends_with("_output");
+    let role = if answers { "tool" } else { "assistant" };
+    let ids = vec![id.to_owned()];
+    let (calls, answers) = if answers { (Vec::new(), ids) } else { (ids, Vec::new()) };
+    Glance { role: role.to_owned(), calls, answers, speaks: false, item: true }
+}
+
 /// Looks at a message given as JSON text; `None` when it is none.
 pub fn glance(text: &str) -> Option<Glance> {
     let message: Message = serde_json::from_str(text).ok()?;
-    let mut seen = Glance { role: message.role, ..Glance::default() };
+    if let (Some(kind), Some(id)) = (&message.kind, &message.call_id) {
+        return Some(item(kind, id));
+    }
+    let mut seen = Glance { role: message.role, item: message.kind.is_some(), ..Glance::default() };
     seen.calls.extend(message.tool_calls.into_iter().flatten().map(|call| call.id));
     seen.answers.extend(message.tool_call_id.iter().map(|id| id.split('|').next().unwrap_or(id).to_owned()));
     let is_result = !seen.answers.is_empty();
@@ -64,4 +83,19 @@ pub fn glance(text: &str) -> Option<Glance> {
         }
     }
     Some(seen)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_of_the_responses_interface_call_and_answer() {
+        let call = glance(r#"{"type":"function_call","call_id":"c1","name":"t","arguments":"{}"}"#).unwrap();
+        let answer = glance(r#"{"type":"function_call_output","call_id":"c1","output":"x"}"#).unwrap();
+        assert_eq!((call.role.as_str(), call.calls, call.item), ("assistant", vec!["c1".to_owned()], true));
+        assert_eq!((answer.role.as_str(), answer.answers), ("tool", vec!["c1".to_owned()]));
+        assert!(glance(r#"{"type":"message","role":"user","content":[]}"#).unwrap().item);
+        assert!(!glance(r#"{"role":"user","content":"x"}"#).unwrap().item);
+    }
 }

@@ -5,12 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::ledger::rebuild::{ConversationKey, Rebuild};
-use crate::ledger::{Event, Lane, Ledger, Name, What};
+use crate::ledger::rebuild::ConversationKey;
+use crate::ledger::{Event, Lane, Name, What};
 use crate::wire::{Chain, Level, Segment};
 
 use super::glance::{Glance, glance};
-use super::{Bench, Check, excerpt};
+use super::{Bench, Check, Scene, excerpt};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -70,7 +70,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Session {
     /// How often each message was added to what the model sees.
     seen: BTreeMap<Chain, u64>,
@@ -81,36 +81,49 @@ struct Session {
 }
 
 /// How far the pairs of a conversation were checked, and what is open there.
-#[derive(Default, Clone)]
+#[derive(Debug, Default, Clone)]
 struct Pairs {
     checked: usize,
     open: Vec<String>,
     last: Option<Glance>,
 }
 
-pub(super) fn judge(ledger: &Ledger, bench: &mut Bench) {
-    let mut rebuild = Rebuild::default();
-    let mut pairs: BTreeMap<ConversationKey, Pairs> = BTreeMap::new();
-    let mut sessions: BTreeMap<Name, Session> = BTreeMap::new();
-    let mut persisted: BTreeSet<Name> = BTreeSet::new();
-    let mut unknown: BTreeMap<(Name, Name), u64> = BTreeMap::new();
-    for event in &ledger.events {
+/// What this law remembers between events.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    pairs: BTreeMap<ConversationKey, Pairs>,
+    sessions: BTreeMap<Name, Session>,
+    persisted: BTreeSet<Name>,
+    unknown: BTreeMap<(Name, Name), u64>,
+}
+
+impl State {
+    /// Forgets what was open in a conversation.
+    pub(super) fn forget(&mut self, session: &Name, lane: Lane) {
+        let (from, until) = ((session.clone(), lane, 0), (session.clone(), lane, u64::MAX));
+        let keys: Vec<ConversationKey> = self.pairs.range(from..=until).map(|(key, _)| key.clone()).collect();
+        for key in keys {
+            self.pairs.remove(&key);
+        }
+    }
+
+    pub(super) fn take(&mut self, event: &Event, scene: &Scene<'_>, bench: &mut Bench) {
         match &event.what {
             What::SessionStarted(started) => {
                 if started.persisted {
-                    persisted.insert(event.session.clone());
+                    self.persisted.insert(event.session.clone());
                 }
-                let session = sessions.entry(event.session.clone()).or_default();
+                let session = self.sessions.entry(event.session.clone()).or_default();
                 session.parent = (!started.parent.is_empty()).then(|| started.parent.clone());
             }
             What::Request(request) => {
-                let Some(seen) = rebuild.apply(event) else { continue };
-                let Some(state) = rebuild.conversation(&seen.key) else { continue };
+                let Some(seen) = scene.seen else { return };
+                let Some(state) = scene.rebuild.conversation(&seen.key) else { return };
                 let start = state.first_message();
-                let pair = pairs.entry(seen.key.clone()).or_default();
+                let pair = self.pairs.entry(seen.key.clone()).or_default();
                 check_pairs(pair, &state.segments[start..], seen.common.saturating_sub(start), event, bench);
-                if request.lane == Lane::Main && persisted.contains(&event.session) {
-                    let session = sessions.entry(event.session.clone()).or_default();
+                if request.lane == Lane::Main && self.persisted.contains(&event.session) {
+                    let session = self.sessions.entry(event.session.clone()).or_default();
                     session.unsent.clear();
                     let messages = &state.segments[start..];
                     let from = if session.resumed.is_some() { 0 } else { seen.common.saturating_sub(start) };
@@ -121,18 +134,18 @@ pub(super) fn judge(ledger: &Ledger, bench: &mut Bench) {
                 }
             }
             What::Stored(stored) if stored.lane == Lane::Main => {
-                sessions.entry(event.session.clone()).or_default().unsent.insert(stored.digest);
+                self.sessions.entry(event.session.clone()).or_default().unsent.insert(stored.digest);
             }
             What::Resumed(resumed) => {
-                sessions.entry(event.session.clone()).or_default().resumed = Some(resumed.rows.clone());
+                self.sessions.entry(event.session.clone()).or_default().resumed = Some(resumed.rows.clone());
             }
             What::StoreState(state) => {
-                let session = sessions.entry(event.session.clone()).or_default();
+                let session = self.sessions.entry(event.session.clone()).or_default();
                 store_state(session, state, event, bench);
             }
             What::Compaction(compaction) if compaction.committed => {
                 // What is compacted before the first request is replayed in the compacted form.
-                sessions.entry(event.session.clone()).or_default().resumed = None;
+                self.sessions.entry(event.session.clone()).or_default().resumed = None;
                 let lost = compaction.dropped_results + compaction.dropped_calls + compaction.orphans;
                 let wrong = (lost > 0).then(|| {
                     let evidence = format!(
@@ -141,7 +154,7 @@ pub(super) fn judge(ledger: &Ledger, bench: &mut Bench) {
                     );
                     ("cut".to_owned(), evidence)
                 });
-                bench.subject("L4.cut-keeps-pairs", event, wrong);
+                bench.subject("L4.cut-keeps-self.pairs", event, wrong);
                 let wrong =
                     compaction.lost_instructions.first().map(|text| ("summary".to_owned(), excerpt(text)));
                 bench.subject("L4.instructions-kept", event, wrong);
@@ -161,9 +174,9 @@ pub(super) fn judge(ledger: &Ledger, bench: &mut Bench) {
             What::ToolRan(ran) => {
                 let key = (event.session.clone(), ran.arguments.clone());
                 if ran.outcome_unknown {
-                    unknown.insert(key, event.n);
+                    self.unknown.insert(key, event.n);
                     bench.examine("L4.unknown-not-repeated");
-                } else if unknown.contains_key(&key) {
+                } else if self.unknown.contains_key(&key) {
                     let wrong =
                         Some((ran.call.to_string(), format!("{} was run again", excerpt(&ran.arguments))));
                     bench.subject("L4.unknown-not-repeated", event, wrong);
@@ -193,7 +206,13 @@ fn check_pairs(pairs: &mut Pairs, messages: &[Segment], common: usize, event: &E
             bench.subject("L4.no-orphans", event, wrong);
             pairs.open.retain(|id| !seen.answers.contains(id));
         }
-        if seen.role != "tool" && (seen.answers.is_empty() || seen.speaks) {
+        // Calls that are items of their own are made one behind the other and answered together.
+        let more_calls = seen.item && !seen.calls.is_empty();
+        if seen.role != "tool"
+            && !more_calls
+            && !is_reasoning(&seen)
+            && (seen.answers.is_empty() || seen.speaks)
+        {
             let wrong =
                 pairs.open.first().map(|id| (place.clone(), format!("call `{id}` was never answered")));
             if wrong.is_some() || pairs.last.as_ref().is_some_and(|last| !last.calls.is_empty()) {
@@ -201,7 +220,8 @@ fn check_pairs(pairs: &mut Pairs, messages: &[Segment], common: usize, event: &E
             }
             pairs.open.clear();
         }
-        if let Some(last) = &pairs.last {
+        // An interface of items asks nobody to take turns.
+        if let Some(last) = pairs.last.as_ref().filter(|last| !last.item && !seen.item) {
             let plain = |glance: &Glance| glance.calls.is_empty() && glance.answers.is_empty();
             let same = last.role == seen.role && plain(last) && plain(&seen) && last.role != "tool";
             let wrong = same.then(|| (place.clone(), format!("two {} messages in a row", seen.role)));
@@ -209,11 +229,20 @@ fn check_pairs(pairs: &mut Pairs, messages: &[Segment], common: usize, event: &E
         }
         if !seen.calls.is_empty() {
             bench.examine("L4.no-unanswered");
-            pairs.open.clone_from(&seen.calls);
+            if more_calls {
+                pairs.open.extend(seen.calls.iter().cloned());
+            } else {
+                pairs.open.clone_from(&seen.calls);
+            }
         }
         pairs.last = Some(seen);
     }
     pairs.checked = messages.len();
+}
+
+/// Reasoning is an item without a role; it stands anywhere.
+fn is_reasoning(seen: &Glance) -> bool {
+    seen.item && seen.role.is_empty()
 }
 
 fn replay(session: &mut Session, messages: &[Segment], event: &Event, bench: &mut Bench) {

@@ -5,11 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::ledger::rebuild::{ConversationKey, Rebuild, Rebuilt};
-use crate::ledger::{Lane, Ledger, Name, Request, What};
+use crate::ledger::rebuild::Rebuilt;
+use crate::ledger::{Event, Lane, Name, Request, What};
 use crate::wire::{Level, Segment};
 
-use super::{Bench, Check, Finding, excerpt, finding};
+use super::{Bench, Check, Finding, Scene, excerpt, finding};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -57,7 +57,7 @@ pub(super) const CHECKS: &[Check] = &[
 /// Requests that must lie between two planned breaks of a session; a break every turn costs more than it saves.
 const REQUESTS_BETWEEN_BREAKS: u64 = 3;
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Session {
     /// Declared breaks that no request has used yet.
     declared: u64,
@@ -65,24 +65,31 @@ struct Session {
     since_break: Option<u64>,
 }
 
-pub(super) fn judge(ledger: &Ledger, bench: &mut Bench) {
-    let mut rebuild = Rebuild::default();
-    let mut sessions: BTreeMap<Name, Session> = BTreeMap::new();
-    let mut sizes: BTreeMap<u64, u64> = BTreeMap::new();
-    let mut mains: BTreeMap<Name, ConversationKey> = BTreeMap::new();
-    for event in &ledger.events {
+/// What this law remembers between events.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    sessions: BTreeMap<Name, Session>,
+    sizes: BTreeMap<u64, u64>,
+}
+
+impl State {
+    pub(super) fn take(&mut self, event: &Event, scene: &Scene<'_>, bench: &mut Bench) {
         match &event.what {
             What::Compaction(compaction) if compaction.committed => {
-                sessions.entry(event.session.clone()).or_default().declared += 1;
+                self.sessions.entry(event.session.clone()).or_default().declared += 1;
             }
             // The prompt that a compaction rebuilds is part of that one break.
             What::PromptReady(prompt)
                 if prompt.declared && !["first", "stored", "compaction"].contains(&&*prompt.why) =>
             {
-                sessions.entry(event.session.clone()).or_default().declared += 1;
+                self.sessions.entry(event.session.clone()).or_default().declared += 1;
             }
-            What::Response(response) if response.refused.is_empty() => {
-                let wrong = sizes.remove(&response.request).filter(|size| *size != response.usage.prompt());
+            What::Response(response) => {
+                let size = self.sizes.remove(&response.request);
+                if !response.refused.is_empty() {
+                    return;
+                }
+                let wrong = size.filter(|size| *size != response.usage.prompt());
                 let wrong = wrong.map(|size| {
                     let sum = response.usage.prompt();
                     (
@@ -93,28 +100,25 @@ pub(super) fn judge(ledger: &Ledger, bench: &mut Bench) {
                 bench.subject("L1.usage-adds-up", event, wrong);
             }
             What::Request(request) => {
-                sizes.insert(request.id, request.size);
-                let Some(seen) = rebuild.apply(event) else { continue };
+                self.sizes.insert(request.id, request.size);
+                let Some(seen) = scene.seen else { return };
                 let wrong = (!seen.honest).then(|| {
                     (format!("request {}", request.id), "the digest differs from the segments".to_owned())
                 });
                 bench.subject("L1.honest", event, wrong);
-                let added = rebuild.conversation(&seen.key).map(|state| &state.segments);
+                let added = scene.rebuild.conversation(&seen.key).map(|state| &state.segments);
                 let new = added.and_then(|segments| segments.get(seen.common)).cloned();
                 if request.lane == Lane::Review && seen.first {
                     if request.base != 0 {
-                        review(&seen, event, new.as_ref(), bench);
+                        review(seen, event, new.as_ref(), bench);
                     }
-                    continue;
-                }
-                if request.lane == Lane::Main {
-                    mains.insert(event.session.clone(), seen.key.clone());
+                    return;
                 }
                 if seen.first {
-                    continue;
+                    return;
                 }
-                let session = sessions.entry(event.session.clone()).or_default();
-                extends(&seen, event, request, new.as_ref(), session, bench);
+                let session = self.sessions.entry(event.session.clone()).or_default();
+                extends(seen, event, request, new.as_ref(), session, bench);
             }
             _ => {}
         }
@@ -123,7 +127,7 @@ pub(super) fn judge(ledger: &Ledger, bench: &mut Bench) {
 
 fn extends(
     seen: &Rebuilt,
-    event: &crate::ledger::Event,
+    event: &Event,
     request: &Request,
     new: Option<&Segment>,
     session: &mut Session,
@@ -167,7 +171,7 @@ fn extends(
     session.since_break = Some(0);
 }
 
-fn review(seen: &Rebuilt, event: &crate::ledger::Event, new: Option<&Segment>, bench: &mut Bench) {
+fn review(seen: &Rebuilt, event: &Event, new: Option<&Segment>, bench: &mut Bench) {
     let wrong = (seen.common < seen.before).then(|| {
         let level = seen.old.as_ref().map_or("messages", |segment| segment.level.word());
         let place = format!("{level} segment {}, byte {}", seen.common, first_byte(seen.old.as_ref(), new));

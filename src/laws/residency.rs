@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::ledger::{Ledger, Name, What};
+use crate::ledger::{Event, Name, What};
 use crate::policy::Policy;
 use crate::wire::Level;
 
@@ -47,12 +47,28 @@ pub(super) const CHECKS: &[Check] = &[
 /// Characters of frame around one memory block: two rules, a title, line ends.
 const FRAME_CHARS: u64 = 200;
 
-pub(super) fn judge(ledger: &Ledger, bench: &mut Bench) {
-    let defaults = Policy::default();
-    let description_max = defaults.prompt.description_chars_max;
-    let result_max = defaults.turn.result_chars_max;
-    let mut compactions: BTreeMap<Name, u64> = BTreeMap::new();
-    for event in &ledger.events {
+/// What this law remembers between events.
+#[derive(Debug)]
+pub(super) struct State {
+    description_max: u64,
+    result_max: u64,
+    compactions: BTreeMap<Name, u64>,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        let defaults = Policy::default();
+        Self {
+            description_max: defaults.prompt.description_chars_max,
+            result_max: defaults.turn.result_chars_max,
+            compactions: BTreeMap::new(),
+        }
+    }
+}
+
+impl State {
+    pub(super) fn take(&mut self, event: &Event, bench: &mut Bench) {
+        let (description_max, result_max) = (self.description_max, self.result_max);
         match &event.what {
             What::MemoryState(state) => {
                 let wrong = (state.chars > state.chars_max).then(|| {
@@ -93,9 +109,9 @@ pub(super) fn judge(ledger: &Ledger, bench: &mut Bench) {
                 });
                 bench.subject("L2.compaction-shrinks", event, wrong);
                 if &*compaction.mode == "micro" || &*compaction.mode == "prune" {
-                    continue;
+                    return;
                 }
-                let times = compactions.entry(event.session.clone()).or_insert(0u64);
+                let times = self.compactions.entry(event.session.clone()).or_insert(0u64);
                 *times += 1;
                 if *times > 1 {
                     let rows = compaction.head_rows;

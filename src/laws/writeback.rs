@@ -5,10 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::agent::threats::{Scanner, Scope};
-use crate::ledger::rebuild::Rebuild;
-use crate::ledger::{Lane, Ledger, Name, What};
+use crate::ledger::{Event, Lane, Name, What};
 
-use super::{Bench, Check, excerpt};
+use super::{Bench, Check, Scene, excerpt};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -61,7 +60,7 @@ const KNOWLEDGE_EFFECTS: [&str; 3] = ["memory", "skill", "spilled"];
 /// A shorter entry is found in any prompt by chance.
 const ENTRY_CHARS_MIN: usize = 8;
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Session {
     /// Memory texts written since the prompt was last ready.
     written: Vec<Name>,
@@ -72,10 +71,14 @@ struct Session {
     delivered: u64,
 }
 
-pub(super) fn judge(ledger: &Ledger, bench: &mut Bench) {
-    let mut sessions: BTreeMap<Name, Session> = BTreeMap::new();
-    let mut rebuild = Rebuild::default();
-    for event in &ledger.events {
+/// What this law remembers between events.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    sessions: BTreeMap<Name, Session>,
+}
+
+impl State {
+    pub(super) fn take(&mut self, event: &Event, scene: &Scene<'_>, bench: &mut Bench) {
         match &event.what {
             What::ToolRan(ran) if ran.lane == Lane::Review => {
                 let wrong = (!KNOWLEDGE.contains(&&*ran.tool)).then(|| {
@@ -91,10 +94,10 @@ pub(super) fn judge(ledger: &Ledger, bench: &mut Bench) {
                 bench.subject("L3.review-no-effect", event, wrong);
             }
             What::Delivered(delivered) => {
-                sessions.entry(event.session.clone()).or_default().delivered = delivered.turn;
+                self.sessions.entry(event.session.clone()).or_default().delivered = delivered.turn;
             }
             What::ReviewStarted(started) => {
-                let session = sessions.entry(event.session.clone()).or_default();
+                let session = self.sessions.entry(event.session.clone()).or_default();
                 let wrong = (started.beside_turn != 0 || session.delivered < session.turn).then(|| {
                     let evidence = format!("turn {} was not delivered when the review began", session.turn);
                     ("review".to_owned(), evidence)
@@ -120,7 +123,7 @@ pub(super) fn judge(ledger: &Ledger, bench: &mut Bench) {
                     bench.subject("L3.read-before-write", event, wrong);
                 }
                 if changed.ok && &*changed.action == "create" {
-                    for session in sessions.values_mut() {
+                    for session in self.sessions.values_mut() {
                         session.made.insert(changed.skill.clone());
                     }
                 }
@@ -133,29 +136,28 @@ pub(super) fn judge(ledger: &Ledger, bench: &mut Bench) {
                 bench.subject("L3.memory-clean", event, wrong);
                 let long = write.content.trim().chars().count() >= ENTRY_CHARS_MIN;
                 if write.ok && long && &*write.action != "remove" {
-                    for session in sessions.values_mut() {
+                    for session in self.sessions.values_mut() {
                         session.written.push(write.content.clone());
                     }
                 }
             }
             What::PromptReady(prompt) if prompt.declared => {
-                let session = sessions.entry(event.session.clone()).or_default();
+                let session = self.sessions.entry(event.session.clone()).or_default();
                 session.written.clear();
                 session.made.clear();
             }
             What::Request(request) => {
-                let seen = rebuild.apply(event);
+                let seen = scene.seen;
                 if request.lane != Lane::Main {
-                    continue;
+                    return;
                 }
-                let session = sessions.entry(event.session.clone()).or_default();
+                let session = self.sessions.entry(event.session.clone()).or_default();
                 session.turn = request.turn;
                 if session.written.is_empty() && session.made.is_empty() {
-                    continue;
+                    return;
                 }
-                let state = seen.as_ref().and_then(|seen| rebuild.conversation(&seen.key));
-                let system =
-                    state.map(super::super::ledger::rebuild::Conversation::system).unwrap_or_default();
+                let state = seen.as_ref().and_then(|seen| scene.rebuild.conversation(&seen.key));
+                let system = state.map(crate::ledger::rebuild::Conversation::system).unwrap_or_default();
                 prompt_is_frozen(session, &system, event, bench);
             }
             _ => {}
@@ -163,7 +165,7 @@ pub(super) fn judge(ledger: &Ledger, bench: &mut Bench) {
     }
 }
 
-fn prompt_is_frozen(session: &mut Session, system: &str, event: &crate::ledger::Event, bench: &mut Bench) {
+fn prompt_is_frozen(session: &mut Session, system: &str, event: &Event, bench: &mut Bench) {
     if !session.written.is_empty() {
         let seen = session.written.iter().position(|text| system.contains(text.trim()));
         let wrong = seen.map(|at| ("system prompt".to_owned(), excerpt(&session.written[at])));

@@ -52,6 +52,19 @@ impl Rebuild {
         self.conversations.get(key)
     }
 
+    /// Forgets the conversations of a lane; a request that goes on from one of them must be written in full.
+    pub fn forget(&mut self, session: &Name, lane: Lane) {
+        let from = (session.clone(), lane, 0);
+        let until = (session.clone(), lane, u64::MAX);
+        let keys: Vec<ConversationKey> =
+            self.conversations.range(from..=until).map(|(key, _)| key.clone()).collect();
+        for key in keys {
+            if let Some(gone) = self.conversations.remove(&key) {
+                self.key_of_request.remove(&gone.request);
+            }
+        }
+    }
+
     /// Takes in one event; answers for requests.
     pub fn apply(&mut self, event: &Event) -> Option<Rebuilt> {
         let What::Request(request) = &event.what else { return None };

@@ -47,6 +47,7 @@ struct Last {
 #[derive(Debug)]
 pub struct Recorder {
     ledger: Ledger,
+    count: u64,
     now: Millis,
     requests: u64,
     last: BTreeMap<Conversation, Last>,
@@ -55,7 +56,7 @@ pub struct Recorder {
 impl Recorder {
     /// A recorder with an empty ledger.
     pub fn new(header: Header) -> Self {
-        Self { ledger: Ledger::new(header), now: 0, requests: 0, last: BTreeMap::new() }
+        Self { ledger: Ledger::new(header), count: 0, now: 0, requests: 0, last: BTreeMap::new() }
     }
 
     /// The instant that later events are stamped with.
@@ -70,7 +71,8 @@ impl Recorder {
 
     /// Appends an event.
     pub fn event(&mut self, session: &Name, what: What) {
-        let n = self.ledger.events.len() as u64 + 1;
+        self.count += 1;
+        let n = self.count;
         self.ledger.events.push(Event { n, at: self.now, session: session.clone(), what });
     }
 
@@ -141,6 +143,11 @@ impl Recorder {
     /// The ledger so far.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
+    }
+
+    /// Hands over the events that were not handed over yet; later ones go on with their numbers.
+    pub fn drain(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.ledger.events)
     }
 
     /// The finished ledger.

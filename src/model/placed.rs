@@ -9,8 +9,8 @@
 use std::collections::BTreeMap;
 
 use crate::ledger::Lane;
-use crate::model::script;
-use crate::scenario::{Act, ReplySpec, RuleSpec, Scenario, TurnAct};
+use crate::model::{Ask, script};
+use crate::scenario::{Act, CallSpec, ReplySpec, RuleSpec, Scenario, TurnAct};
 
 mod place;
 mod texts;
@@ -96,7 +96,7 @@ pub struct PlacedScript {
     turns: Vec<Turn>,
     texts: Texts,
     goals: Vec<(String, usize, usize)>,
-    rules: Vec<RuleSpec>,
+    rules: Vec<(RuleSpec, u64)>,
     attempts: BTreeMap<CallPlace, usize>,
 }
 
@@ -107,7 +107,7 @@ impl PlacedScript {
             turns: Vec::new(),
             texts: Texts::default(),
             goals: Vec::new(),
-            rules: scenario.rules.clone(),
+            rules: scenario.rules.iter().map(|rule| (rule.clone(), 0)).collect(),
             attempts: BTreeMap::new(),
         };
         let mut open = String::new();
@@ -137,6 +137,7 @@ impl PlacedScript {
             (Lane::Summary, &turn.summary),
             (Lane::Child, &turn.child),
             (Lane::Approver, &turn.approver),
+            (Lane::Title, &turn.title),
         ];
         let lists: BTreeMap<Lane, Vec<ReplySpec>> =
             lists.into_iter().map(|(lane, list)| (lane, written_out(list, index))).collect();
@@ -154,9 +155,24 @@ impl PlacedScript {
         self.turns.len()
     }
 
-    /// The rules of the scenario for a lane.
-    pub fn rules(&self, lane: Lane) -> impl Iterator<Item = &RuleSpec> {
-        self.rules.iter().filter(move |rule| rule.lane == lane.word())
+    /// True when a rule may answer for a lane.
+    pub fn has_rules(&self, lane: Lane) -> bool {
+        self.rules.iter().any(|(rule, _)| rule.lane == lane.word())
+    }
+
+    /// What the first rule that holds answers, as a line of the script.
+    pub fn by_rule(&mut self, ask: &Ask<'_>) -> Option<ReplySpec> {
+        let (rule, used) = self.rules.iter_mut().find(|(rule, used)| script::applies(rule, *used, ask))?;
+        *used += 1;
+        let Some(skill) = &rule.follow_skill else { return Some(rule.reply.clone().unwrap_or_default()) };
+        let reply = script::follow(skill, ask, "");
+        let calls = reply.calls.into_iter().map(|call| CallSpec {
+            tool: call.name,
+            args: toml::Table::new(),
+            raw: Some(call.arguments),
+            id: None,
+        });
+        Some(ReplySpec { say: reply.text, calls: calls.collect(), ..ReplySpec::default() })
     }
 
     /// The line that is due for a request. Asking again moves on behind lines that leave no trace.

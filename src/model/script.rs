@@ -68,7 +68,7 @@ impl ScriptedModel {
 
     fn play(&mut self, spec: &ReplySpec, ask: &Ask<'_>) -> Result<Reply, ModelError> {
         if let Some(kind) = &spec.fault {
-            let retry = !matches!(kind.as_str(), "context_length" | "refused");
+            let retry = !matches!(kind.as_str(), "context_length" | "refused" | "unauthorized");
             return Err(ModelError::Provider { kind: kind.clone(), retry });
         }
         let mut calls = Vec::new();
@@ -98,12 +98,7 @@ impl ScriptedModel {
     }
 
     fn by_rule(&mut self, ask: &Ask<'_>) -> Option<Result<Reply, ModelError>> {
-        let place = self.rules.iter().position(|(rule, used)| {
-            rule.lane == ask.lane.word()
-                && rule.times.is_none_or(|times| *used < times)
-                && holds(&rule.when, ask)
-                && rule.follow_skill.as_ref().is_none_or(|skill| ask.system.contains(skill.as_str()))
-        })?;
+        let place = self.rules.iter().position(|(rule, used)| applies(rule, *used, ask))?;
         self.rules[place].1 += 1;
         let rule = self.rules[place].0.clone();
         if let Some(skill) = &rule.follow_skill {
@@ -168,6 +163,14 @@ fn fill_table(table: &mut toml::Table, fill: &dyn Fn(&String) -> String) {
     }
 }
 
+/// True when a rule that was used so often answers.
+pub(super) fn applies(rule: &RuleSpec, used: u64, ask: &Ask<'_>) -> bool {
+    rule.lane == ask.lane.word()
+        && rule.times.is_none_or(|times| used < times)
+        && holds(&rule.when, ask)
+        && rule.follow_skill.as_ref().is_none_or(|skill| ask.system.contains(skill.as_str()))
+}
+
 /// True when every given condition holds.
 pub fn holds(when: &WhenSpec, ask: &Ask<'_>) -> bool {
     let has =
@@ -193,7 +196,7 @@ pub fn holds(when: &WhenSpec, ask: &Ask<'_>) -> bool {
 ///
 /// A step is a numbered line with a command in back quotes. The model knows nothing of the skill but what the tool
 /// result shows.
-fn follow(skill: &str, ask: &Ask<'_>, id: &str) -> Reply {
+pub(super) fn follow(skill: &str, ask: &Ask<'_>, id: &str) -> Reply {
     let since = ask.rows.iter().rposition(Row::is_user).unwrap_or(0);
     let rows = &ask.rows[since..];
     let viewed = rows.iter().position(|row| {

@@ -1,7 +1,7 @@
 //! What one run showed.
 
 use crate::lab::figures;
-use crate::laws::Verdict;
+use crate::laws::{Finding, Verdict};
 use crate::ledger::{FirstDifference, Ledger};
 use crate::report::table::Table;
 use crate::report::{grouped, plain};
@@ -39,16 +39,18 @@ pub fn text(
     text
 }
 
+/// A finding in one line, without its end.
+pub fn line(finding: &Finding) -> String {
+    let session = if finding.session.is_empty() { String::new() } else { format!(" in {}", finding.session) };
+    format!("{}  event {}{session}, {}: {}", finding.check, finding.event, finding.place, finding.evidence)
+}
+
 /// One line per finding, and how many checks held.
 pub fn findings(verdict: &Verdict) -> String {
     let mut text = String::new();
     for finding in verdict.findings() {
-        let session =
-            if finding.session.is_empty() { String::new() } else { format!(" in {}", finding.session) };
-        text.push_str(&format!(
-            "{}  event {}{session}, {}: {}\n",
-            finding.check, finding.event, finding.place, finding.evidence
-        ));
+        text.push_str(&line(finding));
+        text.push('\n');
     }
     let examined = verdict.results.iter().filter(|result| result.examined > 0).count();
     let failing = verdict.caught_by().len();

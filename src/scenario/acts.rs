@@ -145,6 +145,9 @@ tables! {
         /// What the reviewer of commands says.
         #[serde(default)]
         approver: Vec<ReplySpec>,
+        /// What it says when an agent outside the lab asks for a title; the runtime asks for none.
+        #[serde(default)]
+        title: Vec<ReplySpec>,
         /// The provider of tools reconnects before the turn, and lists its tools in another order.
         #[serde(default)]
         reconnect: bool,

@@ -55,7 +55,7 @@ pub fn load(file: &str, text: &str) -> Result<Scenario, Vec<Diagnostic>> {
     if !faults.is_empty() {
         return Err(faults);
     }
-    let mut reader = Reader { file, text, faults: &mut faults };
+    let mut reader = Reader { file, text, faults: &mut faults, foreign: Vec::new() };
     let scenario = reader.scenario(table.into_inner());
     match scenario {
         Some(scenario) if faults.is_empty() => Ok(scenario),
@@ -79,6 +79,8 @@ struct Reader<'a> {
     file: &'a str,
     text: &'a str,
     faults: &'a mut Vec<Diagnostic>,
+    /// Tools of other agents, as the file names them.
+    foreign: Vec<String>,
 }
 
 impl Reader<'_> {
@@ -124,9 +126,9 @@ impl Reader<'_> {
 
     fn scenario(&mut self, table: DeTable<'_>) -> Option<Scenario> {
         /// The top-level keys.
-        const KEYS: [&str; 14] = [
+        const KEYS: [&str; 15] = [
             "format", "name", "title", "about", "start", "seed", "policy", "skill", "memory", "file",
-            "command", "job", "rule", "act",
+            "command", "job", "rule", "act", "tools",
         ];
         let mut fields = Fields::new();
         for (key, value) in table {
@@ -164,6 +166,9 @@ impl Reader<'_> {
         let acts: Vec<(usize, Act)> = self.list(fields.remove("act"));
         let expects = self.list(fields.remove("expect"));
 
+        let tools = self.field::<Vec<String>>(&mut fields, "tools").map_or_else(Vec::new, |(_, tools)| tools);
+        self.foreign.clone_from(&tools);
+
         let start = match start {
             None => DEFAULT_START,
             Some((at, text)) => self.instant(at, &text),
@@ -192,6 +197,7 @@ impl Reader<'_> {
             rules: plain(rules),
             acts: plain(acts),
             expects: plain(expects),
+            tools,
             digest: hex(&Sha256::digest(self.text.as_bytes())),
         })
     }
@@ -243,8 +249,10 @@ impl Reader<'_> {
     fn check_reply(&mut self, at: usize, reply: &ReplySpec) {
         for call in reply.all_calls() {
             // A name that no tool has is how a scenario plays a model that invents tools; it must say so.
-            if !TOOLS.contains(&call.tool.as_str()) && !call.tool.starts_with("no_such_") {
-                let help = nearest(&call.tool, TOOLS)
+            let known = TOOLS.contains(&call.tool.as_str()) || self.foreign.contains(&call.tool);
+            if !known && !call.tool.starts_with("no_such_") {
+                let names = TOOLS.into_iter().chain(self.foreign.iter().map(String::as_str));
+                let help = nearest(&call.tool, names)
                     .map_or_else(String::new, |near| format!(", did you mean `{near}`?"));
                 self.fault(at, format!("unknown tool `{}`{help}", call.tool));
             }
@@ -261,12 +269,32 @@ impl Reader<'_> {
                 nearest(fault, FAULTS).map_or_else(String::new, |near| format!(", did you mean `{near}`?"));
             self.fault(at, format!("unknown fault `{fault}`{help}"));
         }
+        self.check_details(at, reply);
         if reply.say.is_none()
             && reply.fault.is_none()
             && reply.reasoning.is_none()
             && reply.all_calls().is_empty()
         {
             self.fault(at, "a reply needs `say`, `call`, `calls`, `reasoning` or `fault`");
+        }
+    }
+
+    /// What belongs to one kind of fault stands with no other.
+    fn check_details(&mut self, at: usize, reply: &ReplySpec) {
+        let fault = reply.fault.as_deref();
+        let details: [(&str, bool, &[&str]); 3] = [
+            ("retry_after", reply.retry_after.is_some(), &["rate_limited", "overloaded"]),
+            ("after_chars", reply.after_chars.is_some(), &["dropped"]),
+            ("hold_seconds", reply.hold_seconds.is_some(), &["timeout"]),
+        ];
+        for (name, given, faults) in details {
+            if given && !fault.is_some_and(|fault| faults.contains(&fault)) {
+                let faults = faults.join("` or `");
+                self.fault(at, format!("`{name}` goes with the fault `{faults}` only"));
+            }
+        }
+        if reply.pause_ms.is_some_and(|pause| pause > PAUSE_MS_MAX) {
+            self.fault(at, format!("`pause_ms` is above {PAUSE_MS_MAX}"));
         }
     }
 
@@ -287,7 +315,14 @@ impl Reader<'_> {
                 Act::Turn(turn) => {
                     self.check_session(*at, turn.session.as_ref(), open.as_ref(), &known);
                     self.check_times(*at, turn.times);
-                    let lists = [&turn.replies, &turn.review, &turn.summary, &turn.child, &turn.approver];
+                    let lists = [
+                        &turn.replies,
+                        &turn.review,
+                        &turn.summary,
+                        &turn.child,
+                        &turn.approver,
+                        &turn.title,
+                    ];
                     for reply in lists.into_iter().flatten() {
                         self.check_reply(*at, reply);
                         self.check_times(*at, reply.times.unwrap_or(1));
@@ -336,9 +371,20 @@ impl Reader<'_> {
 /// 1 January 2026, 09:00 UTC.
 const DEFAULT_START: i64 = 1_767_258_000_000;
 
+/// Longest pause between two pieces of a stream, in milliseconds.
+const PAUSE_MS_MAX: u64 = 600_000;
+
 /// Faults that a reply can have.
-const FAULTS: [&str; 7] =
-    ["overloaded", "rate_limited", "server_error", "timeout", "context_length", "dropped", "refused"];
+const FAULTS: [&str; 8] = [
+    "overloaded",
+    "rate_limited",
+    "server_error",
+    "timeout",
+    "context_length",
+    "dropped",
+    "refused",
+    "unauthorized",
+];
 
 fn plain<T>(items: Vec<(usize, T)>) -> Vec<T> {
     items.into_iter().map(|(_, item)| item).collect()

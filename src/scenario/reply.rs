@@ -36,8 +36,20 @@ pub struct ReplySpec {
     /// `stop`, `tool_calls` or `length`; what fits when absent.
     pub finish: Option<String>,
     /// The provider fails instead: `overloaded`, `rate_limited`, `server_error`, `timeout`, `context_length`,
-    /// `dropped` or `refused`.
+    /// `dropped`, `refused` or `unauthorized`.
     pub fault: Option<String>,
+    /// Seconds that the answer to `rate_limited` or `overloaded` asks to wait. Over HTTP only; in the runtime the fault
+    /// alone counts.
+    pub retry_after: Option<u64>,
+    /// Characters after which a `dropped` stream breaks off; half of the reply when absent. Over HTTP only.
+    pub after_chars: Option<u64>,
+    /// Pause before each piece of a stream, in milliseconds. Over HTTP only.
+    pub pause_ms: Option<u64>,
+    /// Seconds for which a `timeout` holds the connection. Over HTTP only.
+    pub hold_seconds: Option<u64>,
+    /// Prompt tokens that the provider reports instead of what it counted; with `context_length` the limit that it
+    /// names. Over HTTP only.
+    pub prompt_tokens: Option<u64>,
     /// How often this reply is given in a row; once when absent.
     pub times: Option<u64>,
 }

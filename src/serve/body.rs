@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
+use tokio::sync::mpsc::Receiver;
 use tokio::time::Sleep;
 
 /// One step of an answer.
@@ -27,6 +28,8 @@ pub(super) struct ReplyBody {
     steps: VecDeque<Step>,
     sleep: Option<Pin<Box<Sleep>>>,
     exact: Option<u64>,
+    /// Bytes that come from elsewhere, after the steps.
+    source: Option<Receiver<io::Result<Bytes>>>,
 }
 
 impl ReplyBody {
@@ -34,12 +37,17 @@ impl ReplyBody {
     pub(super) fn whole(bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
         let exact = Some(bytes.len() as u64);
-        Self { steps: [Step::Bytes(bytes)].into(), sleep: None, exact }
+        Self { steps: [Step::Bytes(bytes)].into(), sleep: None, exact, source: None }
     }
 
     /// Pieces whose length nobody states.
     pub(super) fn pieces(steps: impl Into<VecDeque<Step>>) -> Self {
-        Self { steps: steps.into(), sleep: None, exact: None }
+        Self { steps: steps.into(), sleep: None, exact: None, source: None }
+    }
+
+    /// Bytes as they come from elsewhere.
+    pub(super) fn passed_on(source: Receiver<io::Result<Bytes>>) -> Self {
+        Self { source: Some(source), ..Self::pieces(Vec::new()) }
     }
 }
 
@@ -59,7 +67,10 @@ impl Body for ReplyBody {
                 self.sleep = None;
             }
             match self.steps.pop_front() {
-                None => return Poll::Ready(None),
+                None => {
+                    let Some(source) = &mut self.source else { return Poll::Ready(None) };
+                    return source.poll_recv(context).map(|piece| piece.map(|piece| piece.map(Frame::data)));
+                }
                 Some(Step::Bytes(bytes)) if bytes.is_empty() => {}
                 Some(Step::Bytes(bytes)) => return Poll::Ready(Some(Ok(Frame::data(bytes)))),
                 Some(Step::Pause(time)) => self.sleep = Some(Box::pin(tokio::time::sleep(time))),
@@ -71,7 +82,7 @@ impl Body for ReplyBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.steps.is_empty() && self.sleep.is_none()
+        self.steps.is_empty() && self.sleep.is_none() && self.source.is_none()
     }
 
     fn size_hint(&self) -> SizeHint {

@@ -3,16 +3,18 @@
 //! The audit has found which conversation a request belongs to, the script whose lane it is. Here a request is written
 //! against the last one of its conversation and lane, piece by piece; only pieces that are new become text.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::audit::Judged;
 use crate::audit::prompt::{Piece, Prompt};
 use crate::audit::words::Cause;
 use crate::ledger::{
-    Compaction, Conversation, Fault, Header, Lane, Name, PromptView, Recorder, RequestFacts, Response,
-    SessionStarted, What,
+    Compaction, Conversation, Event, Fault, Header, Lane, Name, PromptView, Recorder, RequestFacts, Response,
+    SessionStarted, Usage, What,
 };
 use crate::model::placed::Due;
+use crate::serve::learning::Learning;
+use crate::serve::spoken::Spoken;
 use crate::wire::{Chain, Level, Segment};
 use crate::world::Millis;
 
@@ -37,6 +39,8 @@ struct Kept {
 #[derive(Debug)]
 pub(super) struct Book {
     recorder: Recorder,
+    /// Conversations that were let go and nobody was told of yet.
+    forgotten: Vec<(Name, Lane)>,
     /// Session of each conversation that the audit numbered.
     names: BTreeMap<usize, Name>,
     /// The newest session that plays a session of the scenario.
@@ -44,7 +48,8 @@ pub(super) struct Book {
     kept: BTreeMap<Conversation, Kept>,
     bytes: usize,
     /// How many sessions began under a name.
-    begun: BTreeMap<Name, u64>,
+    begun: BTreeSet<Name>,
+    learning: Learning,
     requests: u64,
 }
 
@@ -72,11 +77,13 @@ impl Book {
     pub(super) fn new(header: Header) -> Self {
         Self {
             recorder: Recorder::new(header),
+            forgotten: Vec::new(),
             names: BTreeMap::new(),
             playing: BTreeMap::new(),
             kept: BTreeMap::new(),
             bytes: 0,
-            begun: BTreeMap::new(),
+            begun: BTreeSet::new(),
+            learning: Learning::default(),
             requests: 0,
         }
     }
@@ -85,24 +92,59 @@ impl Book {
         self.recorder.set_now(now);
     }
 
-    pub(super) fn recorder(&self) -> &Recorder {
-        &self.recorder
+    /// Events since the last time.
+    pub(super) fn drain(&mut self) -> Vec<Event> {
+        self.recorder.drain()
     }
 
-    pub(super) fn finish(self) -> crate::ledger::Ledger {
-        self.recorder.finish()
+    /// Conversations that were let go since the last time.
+    pub(super) fn forgotten(&mut self) -> Vec<(Name, Lane)> {
+        std::mem::take(&mut self.forgotten)
     }
 
-    pub(super) fn event(&mut self, session: &Name, what: What) {
-        self.recorder.event(session, what);
+    /// The session that a line of the script is played in, if it began.
+    pub(super) fn name_of(&self, due: &Due) -> Name {
+        self.playing.get(&due.session).cloned().unwrap_or_else(|| "".into())
     }
 
     pub(super) fn fault(&mut self, session: &Name, kind: &str, detail: &str) {
         self.recorder.event(session, What::Fault(Fault { kind: kind.into(), detail: detail.into() }));
     }
 
-    pub(super) fn response(&mut self, session: &Name, response: Response) {
-        self.recorder.event(session, What::Response(response));
+    /// Writes a reply, and what ends with it.
+    pub(super) fn answered(&mut self, noted: &Noted, due: &Due, spoken: &Spoken) {
+        let parts = &spoken.usage;
+        let calls = spoken.calls.iter();
+        let response = Response {
+            request: noted.request,
+            text: spoken.text.as_str().into(),
+            calls: calls.map(|call| (call.id.as_str().into(), call.name.as_str().into())).collect(),
+            finish: spoken.finish.word().into(),
+            usage: Usage {
+                read: parts.read,
+                // The ledger knows two classes of writes; thirty minutes are nearer to five than to sixty in price.
+                write_5m: parts.write_5m + parts.write_30m,
+                write_1h: parts.write_1h,
+                uncached: parts.fresh,
+                output: parts.output,
+            },
+            refused: "".into(),
+        };
+        self.recorder.event(&noted.session, What::Response(response));
+        self.learning.answered(&mut self.recorder, noted, due, spoken);
+    }
+
+    /// Writes that there was no reply.
+    pub(super) fn failed(&mut self, noted: &Noted, why: &str) {
+        let response = Response {
+            request: noted.request,
+            text: "".into(),
+            calls: Vec::new(),
+            finish: "error".into(),
+            usage: Usage { read: 0, write_5m: 0, write_1h: 0, uncached: 0, output: 0 },
+            refused: why.into(),
+        };
+        self.recorder.event(&noted.session, What::Response(response));
     }
 
     /// Writes a request.
@@ -151,6 +193,7 @@ impl Book {
             messages: &kept.messages,
             size: entry.size,
         };
+        self.learning.before(&mut self.recorder, &session, entry);
         let request = self.recorder.request(&conversation, origin.as_ref(), &view, facts);
         self.bytes += kept.bytes;
         self.kept.insert(conversation, kept);
@@ -182,9 +225,9 @@ impl Book {
             self.playing.insert(due.session.clone(), name.clone());
         }
         let name = if entry.refused { format!("{name}/refused").into() } else { name };
-        if !self.begun.contains_key(&name) {
+        if !self.begun.contains(&name) {
             let child = due.lane == Lane::Child;
-            self.begun.insert(name.clone(), 1);
+            self.begun.insert(name.clone());
             let started = SessionStarted {
                 why: if child { "delegate".into() } else { "fresh".into() },
                 parent: if child { parent.unwrap_or_else(|| "".into()) } else { "".into() },
@@ -205,7 +248,7 @@ impl Book {
         };
         let mut name: Name = stem.as_str().into();
         let mut number = 1;
-        while self.begun.contains_key(&name) {
+        while self.begun.contains(&name) {
             number += 1;
             name = format!("{stem}+{number}").into();
         }
@@ -243,6 +286,7 @@ impl Book {
             let Some(key) = oldest else { return };
             self.bytes -= self.kept.remove(&key).map_or(0, |kept| kept.bytes);
             self.recorder.forget(&key);
+            self.forgotten.push((key.0, key.1));
         }
     }
 }

@@ -4,267 +4,306 @@
 //! written into the ledger, answered in the protocol's shape.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use serde_json::{Map, Value};
+use serde_json::{Value, json};
 
-use crate::audit::prompt::{Kind as SegKind, PassThrough, Piece, Prompt, Shape, Speaker as SegSpeaker};
+use crate::audit::prompt::{Piece, Prompt, Shape};
 use crate::audit::usage::Usage as Billed;
 use crate::audit::{Audit, Auditor, Judged, Options as AuditOptions, Record};
+use crate::cache;
 use crate::cache::usage::Parts;
-use crate::cache::{self, Facts, Kind, Observed, PrefixCache, Speaker};
 use crate::lab::play::policy_digest;
-use crate::laws::{self, Verdict};
-use crate::ledger::{Header, Ledger, Response, Usage};
+use crate::laws::Verdict;
+use crate::ledger::{Header, Ledger};
 use crate::model::placed::{Due, PlacedScript};
-use crate::policy::{CacheModel, Policy};
+use crate::policy::Policy;
 use crate::scenario::{ReplySpec, Scenario};
-use crate::serve::body::{ReplyBody, Step};
+use crate::serve::Options;
 use crate::serve::book::{Book, Entry, Noted};
+use crate::serve::cassette::Cassette;
+use crate::serve::clean::Clean;
 use crate::serve::clock::ServeClock;
+use crate::serve::counter::Counter;
 use crate::serve::refuse::{self, Refused};
-use crate::serve::shown::Showing;
+use crate::serve::render::{Answer, Fate, Flags, extra};
+use crate::serve::replay::Replay;
+use crate::serve::report::{self, SCHEMA, Tally, Trouble};
+use crate::serve::shown::{RuleAsk, Showing};
+use crate::serve::sink::Sink;
 use crate::serve::spoken::{self, Spoken};
-use crate::serve::{Options, chat, messages, responses};
-use crate::wire::Chain;
+use crate::world::Millis;
 
-/// Texts whose tokens are remembered; the older half goes when there are more.
-const COUNTED: usize = 1 << 16;
+/// How long a request without an answer is held when the script does not say.
+const HOLD: Duration = Duration::from_mins(10);
 
 /// What a run of the mock provider leaves behind.
 #[derive(Debug)]
 pub struct Outcome {
-    /// Everything that happened.
+    /// Everything that happened; without its events when they were not to be kept.
     pub ledger: Ledger,
+    /// Digest of the whole ledger.
+    pub digest: String,
+    /// Number of its events.
+    pub events: u64,
     /// What the laws say to it.
     pub verdict: Verdict,
-    /// Why each request read what it read.
+    /// Why each request read what it read, summed up.
     pub audit: Audit,
-    /// Requests that were answered or refused.
+    /// Sums, refusals, faults.
+    pub tally: Tally,
+    /// Requests that came in.
     pub requests: u64,
+    /// Why the ledger's file could not be written, if so.
+    pub write_failed: Option<io::Error>,
 }
 
 impl Outcome {
-    /// True when no law found anything and nothing was refused.
+    /// True when no law found anything and a provider would have refused nothing.
     pub fn holds(&self) -> bool {
-        self.verdict.holds()
+        self.verdict.holds() && self.tally.refused == 0
+    }
+
+    /// As JSON, with a schema version.
+    pub fn to_json(&self) -> Value {
+        let mut value = json!({
+            "schema": SCHEMA, "scenario": self.ledger.header.scenario, "requests": self.requests,
+            "events": self.events, "digest": self.digest, "holds": self.holds(),
+            "findings": self.verdict.findings().collect::<Vec<_>>(),
+        });
+        merge(&mut value, self.tally.to_json());
+        value["audit"] = report::audit(&self.audit);
+        value
     }
 }
 
-/// What the server sends back.
-pub(super) struct Answer {
-    pub(super) status: u16,
-    pub(super) content_type: &'static str,
-    pub(super) body: ReplyBody,
-    pub(super) request_id: String,
-    pub(super) retry_after: Option<u64>,
-}
-
-/// What becomes of a request.
-pub(super) enum Fate {
-    /// It is answered.
-    Answer(Answer),
-    /// It is never answered; the connection is held for this long.
-    Hang(Duration),
+fn merge(value: &mut Value, more: Value) {
+    if let (Some(object), Value::Object(more)) = (value.as_object_mut(), more) {
+        object.extend(more);
+    }
 }
 
 /// Everything that the mock provider knows.
 pub(super) struct Desk {
     options: Options,
     script: PlacedScript,
+    /// Recorded answers that are given instead of the script's.
+    replay: Option<Replay>,
     clock: ServeClock,
-    caches: BTreeMap<Shape, Box<dyn PrefixCache>>,
-    policy: Policy,
+    counter: Counter,
     auditor: Auditor,
+    clean: Clean,
     book: Book,
-    counted: indexmap::IndexMap<u128, u64, std::hash::BuildHasherDefault<PassThrough>>,
+    sink: Sink,
+    tally: Tally,
     requests: u64,
+    scenario: String,
     /// Requests under way.
     pub(super) in_flight: usize,
 }
 
+/// The desk as the connections share it.
+pub(super) type Shared = Rc<RefCell<Desk>>;
+
 /// A request that was taken apart.
 struct Taken {
+    shape: Shape,
+    flags: Flags,
     prompt: Rc<Prompt>,
     pieces: Vec<Piece>,
     sizes: Vec<u64>,
     due: Due,
 }
 
+impl Taken {
+    fn total(&self) -> u64 {
+        self.sizes.last().copied().unwrap_or(0)
+    }
+}
+
 impl Desk {
-    pub(super) fn new(scenario: &Scenario, policy: Policy, options: Options) -> Self {
+    /// Opens the ledger.
+    ///
+    /// # Errors
+    /// When its file cannot be made.
+    pub(super) fn new(
+        scenario: &Scenario,
+        cassette: Option<Cassette>,
+        policy: &Policy,
+        options: Options,
+    ) -> io::Result<Self> {
         let header = Header {
             source: "serve".to_owned(),
             scenario: scenario.name.clone(),
             scenario_digest: scenario.digest.clone(),
-            policy_digest: policy_digest(&policy),
+            policy_digest: policy_digest(policy),
             seed: scenario.seed,
             ..Header::default()
         };
-        Self {
+        Ok(Self {
             script: PlacedScript::new(scenario),
+            replay: cassette.map(Replay::new),
             clock: ServeClock::new(options.clock, scenario),
-            caches: BTreeMap::new(),
-            policy,
+            counter: Counter::new(options.provider, policy.cache.clone()),
             auditor: Auditor::new(AuditOptions { fold: true, ..AuditOptions::default() }),
-            book: Book::new(header),
-            counted: indexmap::IndexMap::default(),
+            clean: Clean::default(),
+            book: Book::new(header.clone()),
+            sink: Sink::new(header, options.ledger.as_deref(), options.keep_events)?,
+            tally: Tally::default(),
             requests: 0,
+            scenario: scenario.name.clone(),
             in_flight: 0,
             options,
-        }
+        })
     }
 
     /// Takes in one request.
-    pub(super) fn take(&mut self, shape: Shape, body: &[u8]) -> Fate {
+    pub(super) fn take(&mut self, shape: Shape, path: &str, body: &[u8]) -> Fate {
         self.requests += 1;
-        let flags = Flags::of(body);
-        let taken = match self.look(shape, body) {
-            Ok(taken) => taken,
-            Err(refused) => return Fate::Answer(self.error(shape, &refused)),
+        let fate = match self.look(shape, body) {
+            Ok(taken) if self.replay.is_some() => Fate::Answer(self.play_back(&taken, path, body)),
+            Ok(taken) => self.play(&taken),
+            Err(refused) => {
+                self.trouble("", &refused);
+                Fate::Answer(self.error(shape, &refused))
+            }
         };
-        self.play(shape, &flags, &taken)
+        self.pass_on();
+        fate
     }
 
     fn look(&mut self, shape: Shape, body: &[u8]) -> Result<Taken, Refused> {
-        // The spans that the audit works on forgive what a parser would not.
-        let broken =
-            |error: &dyn std::fmt::Display| Refused::invalid(format!("the body is not valid JSON: {error}"));
-        let prompt = self.auditor.parse(body, Some(shape)).map_err(|error| broken(&error))?;
-        if prompt.shape != shape {
-            return Err(missing(shape));
+        let prompt = self.auditor.parse(body, Some(shape)).map_err(|error| refuse::no_json(&error))?;
+        if prompt.shape != shape || prompt.turns.is_empty() {
+            return Err(refuse::missing(shape));
         }
         if prompt.model.is_empty() {
             return Err(Refused::invalid("you must provide a model parameter").param("model"));
         }
         if !self.options.models.is_empty() && !self.options.models.contains(&prompt.model) {
-            let message = format!("The model `{}` does not exist", prompt.model);
-            return Err(Refused::of(404, "not_found_error", message).code("model_not_found").param("model"));
+            return Err(refuse::no_model(&prompt.model));
         }
-        if prompt.turns.is_empty() {
-            return Err(missing(shape));
+        let flags = Flags::of(body);
+        if shape == Shape::Anthropic && !flags.max_tokens && !self.options.lenient {
+            return Err(Refused::invalid("max_tokens: Field required").param("max_tokens"));
         }
         let pieces = prompt.pieces();
-        let sizes = self.sizes(&prompt);
+        let sizes = self.counter.sizes(&prompt);
         let due = self.script.due(&Showing::new(&prompt, &pieces));
-        Ok(Taken { prompt, pieces, sizes, due })
+        Ok(Taken { shape, flags, prompt, pieces, sizes, due })
     }
 
-    /// Tokens up to and including each segment.
-    fn sizes(&mut self, prompt: &Prompt) -> Vec<u64> {
-        let mut sum = 0;
-        (0..prompt.segs.len())
-            .map(|at| {
-                sum += self.tokens(prompt, at);
-                sum
-            })
-            .collect()
-    }
-
-    fn tokens(&mut self, prompt: &Prompt, at: usize) -> u64 {
-        let hash = prompt.segs[at].hash;
-        if let Some(tokens) = self.counted.get(&hash) {
-            return *tokens;
-        }
-        let tokens = cache::tokens::estimate(&prompt.compact(at));
-        if self.counted.len() >= COUNTED {
-            self.counted.drain(..COUNTED / 2);
-        }
-        self.counted.insert(hash, tokens);
-        tokens
-    }
-
-    fn play(&mut self, shape: Shape, flags: &Flags, taken: &Taken) -> Fate {
-        let now = self.clock.request(taken.due.act);
-        self.book.set_now(now);
-        let total = taken.sizes.last().copied().unwrap_or(0);
-        if !self.options.lenient
-            && let Some(refused) = self.objection(taken, total)
-        {
-            return Fate::Answer(self.refuse(shape, taken, &refused));
-        }
-        let fault = taken.due.reply.as_ref().and_then(|reply| reply.fault.clone());
-        if let Some(fault) = &fault
-            && fault != "dropped"
-        {
-            return self.fail(shape, taken, fault);
-        }
-        let outcome = match self.observe(shape, taken) {
-            Ok(outcome) => outcome,
-            Err(refusal) if self.options.lenient => {
-                tracing::debug!(%refusal, "a provider would refuse this");
-                cache::Outcome::read_of(0, total)
+    fn play(&mut self, taken: &Taken) -> Fate {
+        let now = self.begin(taken);
+        let objection = self.objection(taken);
+        if let Some(refused) = &objection {
+            if !self.options.lenient {
+                return Fate::Answer(self.refuse(taken, refused));
             }
-            Err(refusal) => return Fate::Answer(self.refuse(shape, taken, &refuse::by_cache(refusal))),
-        };
+            let session = self.book.name_of(&taken.due);
+            self.trouble(&session, refused);
+        }
         let reply = match self.reply(taken) {
             Ok(reply) => reply,
-            Err(refused) => return Fate::Answer(self.refuse(shape, taken, &refused)),
+            Err(refused) => return Fate::Answer(self.refuse(taken, &refused)),
         };
-        let mut spoken = self.spoken(shape, taken, &reply);
-        spoken.usage = Parts::of(outcome, spoken.tokens());
-        let judged = self.judge(taken, Some(&spoken.usage), false);
-        let noted = self.note(taken, &judged, total, false);
-        self.answered(&noted, &spoken);
-        if fault.is_some() {
-            self.book.fault(&noted.session, "dropped", &taken.due.id());
+        if let Some(fault) = reply.fault.as_deref().filter(|fault| *fault != "dropped") {
+            return self.fail(taken, fault, &reply);
         }
-        Fate::Answer(self.render(shape, flags, &spoken, &reply))
+        let outcome = match self.counter.observe(now, &taken.prompt, &taken.sizes) {
+            Ok(outcome) => outcome,
+            Err(_) if self.options.lenient => cache::Outcome::read_of(0, taken.total()),
+            Err(refusal) => return Fate::Answer(self.refuse(taken, &refuse::by_cache(refusal))),
+        };
+        if objection.is_none() {
+            self.clean.accept(&taken.prompt);
+        }
+        self.answer(taken, outcome, &reply)
+    }
+
+    /// Answers with what was recorded for this request.
+    fn play_back(&mut self, taken: &Taken, path: &str, body: &[u8]) -> Answer {
+        self.begin(taken);
+        let found = self.replay.as_mut().map(|replay| replay.find(path, body).cloned());
+        let exchange = match found {
+            Some(Ok(exchange)) => exchange,
+            Some(Err(refused)) => return self.refuse(taken, &refused),
+            None => return self.refuse(taken, &Refused::invalid("there is no cassette")),
+        };
+        let answer = Answer::recorded(&exchange, self.options.paced, self.requests);
+        if exchange.status >= 400 || exchange.cut {
+            let judged = self.judge(taken, None);
+            let noted = self.note(taken, &judged, false);
+            let word =
+                if exchange.cut { "dropped".to_owned() } else { format!("status {}", exchange.status) };
+            self.fault(&noted, &word, &format!("recording {}", exchange.n));
+            self.book.failed(&noted, &word);
+            return answer;
+        }
+        let parts = cache::usage::read(&exchange.usage).map(|(parts, _)| parts).unwrap_or_default();
+        let judged = self.judge(taken, Some(&parts));
+        // What was billed counts, not what is estimated here.
+        let size = if parts.prompt() > 0 { parts.prompt() } else { taken.total() };
+        let parts = if parts.prompt() > 0 { parts } else { Parts { fresh: size, ..parts } };
+        let noted = self.note_sized(taken, &judged, size, false);
+        self.tally.tokens = self.tally.tokens.plus(parts);
+        let spoken = Spoken { usage: parts, ..self.spoken(taken, &ReplySpec::default()) };
+        self.book.answered(&noted, &taken.due, &spoken);
+        answer
+    }
+
+    fn begin(&mut self, taken: &Taken) -> Millis {
+        let now = self.clock.request(taken.due.act);
+        self.book.set_now(now);
+        self.tally.lanes[taken.due.lane as usize] += 1;
+        self.tally.shapes[taken.shape as usize % 3] += 1;
+        now
+    }
+
+    fn answer(&mut self, taken: &Taken, outcome: cache::Outcome, reply: &ReplySpec) -> Fate {
+        let mut spoken = self.spoken(taken, reply);
+        spoken.usage = Parts::of(outcome, spoken.tokens());
+        let judged = self.judge(taken, Some(&spoken.usage));
+        let noted = self.note(taken, &judged, false);
+        self.book.answered(&noted, &taken.due, &spoken);
+        self.tally.tokens = self.tally.tokens.plus(spoken.usage);
+        if reply.fault.is_some() {
+            self.fault(&noted, "dropped", &taken.due.id());
+        }
+        if let Some(tokens) = reply.prompt_tokens {
+            // The client is told what the scenario wants; the ledger keeps what was counted.
+            spoken.usage = scripted_usage(&spoken.usage, tokens);
+            let detail = format!("{tokens} prompt tokens reported");
+            self.fault(&noted, "scripted_usage", &detail);
+        }
+        let extra = extra(self.counter.model(taken.shape), &spoken.usage);
+        Fate::Answer(Answer::reply(taken.shape, taken.flags, &spoken, reply, &extra, self.requests))
     }
 
     /// Why a provider refuses this request.
-    fn objection(&self, taken: &Taken, total: u64) -> Option<Refused> {
+    fn objection(&self, taken: &Taken) -> Option<Refused> {
         let prompt = &taken.prompt;
-        refuse::history(prompt)
+        refuse::history(prompt, self.clean.checked(prompt))
             .or_else(|| refuse::empty_text(prompt))
             .or_else(|| self.auditor.illegal(prompt).map(|illegal| refuse::markers(prompt, illegal)))
             .or_else(|| {
-                (total > self.options.context_length)
-                    .then(|| refuse::too_long(total, self.options.context_length))
+                let (total, limit) = (taken.total(), self.options.context_length);
+                (total > limit).then(|| refuse::too_long(total, limit))
             })
     }
 
-    fn model_of(&self, shape: Shape) -> CacheModel {
-        self.options.provider.unwrap_or(match shape {
-            Shape::Anthropic => CacheModel::Anthropic,
-            _ => CacheModel::OpenAi,
-        })
-    }
-
-    fn observe(&mut self, shape: Shape, taken: &Taken) -> Result<cache::Outcome, cache::Refusal> {
-        let prompt = &taken.prompt;
-        let chains: Vec<Chain> = prompt.chain.iter().map(|hash| Chain::of_number(*hash)).collect();
-        let facts: Vec<Facts> = prompt.segs.iter().map(facts).collect();
-        let params: Vec<(&str, &str)> =
-            prompt.params.iter().map(|param| (param.name, param.value.as_str())).collect();
-        let request = Observed {
-            chains: &chains,
-            sizes: &taken.sizes,
-            marks: &prompt.marks,
-            facts: &facts,
-            model: &prompt.model,
-            key: &prompt.route_key,
-            params: &params,
-            ..Observed::default()
-        };
-        let model = self.model_of(shape);
-        let knobs = &self.policy.cache;
-        // One provider for all protocols shares one cache.
-        let slot = if self.options.provider.is_some() { Shape::Chat } else { shape };
-        let cache = self.caches.entry(slot).or_insert_with(|| cache::model(model, knobs));
-        cache.observe(self.clock.now(), &request)
-    }
-
-    fn reply(&self, taken: &Taken) -> Result<ReplySpec, Refused> {
+    fn reply(&mut self, taken: &Taken) -> Result<ReplySpec, Refused> {
         let due = &taken.due;
         if let Some(reply) = &due.reply {
             return Ok(reply.clone());
         }
-        if let Some(reply) = self.script.rules(due.lane).find_map(|rule| rule.reply.clone()) {
-            return Ok(reply);
+        if self.script.has_rules(due.lane) {
+            let ask = RuleAsk::of(&taken.prompt, &taken.pieces);
+            if let Some(reply) = self.script.by_rule(&ask.ask(due)) {
+                return Ok(reply);
+            }
         }
         if let Some(say) = spoken::unscripted(due, taken.pieces.len()) {
             return Ok(ReplySpec { say: Some(say), ..ReplySpec::default() });
@@ -280,19 +319,20 @@ impl Desk {
         Err(Refused::invalid(message).code("script_exhausted"))
     }
 
-    fn spoken(&self, shape: Shape, taken: &Taken, reply: &ReplySpec) -> Spoken {
-        let prefix = if shape == Shape::Anthropic { "toolu_" } else { "call_" };
-        let spoken = Spoken::of(&taken.due, reply, prefix);
+    fn spoken(&self, taken: &Taken, reply: &ReplySpec) -> Spoken {
+        let prefix = if taken.shape == Shape::Anthropic { "toolu_" } else { "call_" };
+        let spoken = Spoken::of(&taken.due, reply, prefix, &taken.prompt);
         Spoken { model: taken.prompt.model.clone(), created: self.clock.now() / 1_000, ..spoken }
     }
 
-    fn judge(&mut self, taken: &Taken, usage: Option<&Parts>, failed: bool) -> Judged {
+    /// What the audit says; without usage the request failed.
+    fn judge(&mut self, taken: &Taken, usage: Option<&Parts>) -> Judged {
         let now = self.clock.now();
         let record = Record {
             line: self.requests,
             at: Some(now),
             done_at: Some(now),
-            shape: Some(taken.prompt.shape),
+            shape: Some(taken.shape),
             usage: usage.map(|parts| Billed {
                 fresh: parts.fresh,
                 read: parts.read,
@@ -300,168 +340,107 @@ impl Desk {
                 write_1h: parts.write_1h,
                 output: parts.output,
             }),
-            failed,
+            failed: usage.is_none(),
             ..Record::default()
         };
-        self.auditor.judge(&record, &taken.prompt)
+        let judged = self.auditor.judge(&record, &taken.prompt);
+        self.tally.judge(&judged);
+        judged
     }
 
-    fn note(&mut self, taken: &Taken, judged: &Judged, size: u64, refused: bool) -> Noted {
+    fn note(&mut self, taken: &Taken, judged: &Judged, refused: bool) -> Noted {
+        self.note_sized(taken, judged, taken.total(), refused)
+    }
+
+    fn note_sized(&mut self, taken: &Taken, judged: &Judged, size: u64, refused: bool) -> Noted {
         let entry =
             Entry { prompt: &taken.prompt, pieces: &taken.pieces, judged, due: &taken.due, size, refused };
-        self.book.request(&entry)
-    }
-
-    fn answered(&mut self, noted: &Noted, spoken: &Spoken) {
-        let parts = &spoken.usage;
-        let response = Response {
-            request: noted.request,
-            text: spoken.text.as_str().into(),
-            calls: spoken
-                .calls
-                .iter()
-                .map(|call| (call.id.as_str().into(), call.name.as_str().into()))
-                .collect(),
-            finish: spoken.finish.word().into(),
-            usage: Usage {
-                read: parts.read,
-                // The ledger knows two classes of writes; thirty minutes are nearer to five than to sixty in price.
-                write_5m: parts.write_5m + parts.write_30m,
-                write_1h: parts.write_1h,
-                uncached: parts.fresh,
-                output: parts.output,
-            },
-            refused: "".into(),
-        };
-        self.book.response(&noted.session, response);
-    }
-
-    fn failed(&mut self, noted: &Noted, why: &str) {
-        let response = Response {
-            request: noted.request,
-            text: "".into(),
-            calls: Vec::new(),
-            finish: "error".into(),
-            usage: Usage { read: 0, write_5m: 0, write_1h: 0, uncached: 0, output: 0 },
-            refused: why.into(),
-        };
-        self.book.response(&noted.session, response);
+        let noted = self.book.request(&entry);
+        for (session, lane) in self.book.forgotten() {
+            self.sink.forget(&session, lane);
+        }
+        noted
     }
 
     /// The provider would not take this.
-    fn refuse(&mut self, shape: Shape, taken: &Taken, refused: &Refused) -> Answer {
-        let total = taken.sizes.last().copied().unwrap_or(0);
-        let judged = self.judge(taken, None, true);
-        let noted = self.note(taken, &judged, total, true);
-        self.failed(&noted, refused.word());
-        self.error(shape, refused)
+    fn refuse(&mut self, taken: &Taken, refused: &Refused) -> Answer {
+        let judged = self.judge(taken, None);
+        let noted = self.note(taken, &judged, true);
+        self.book.failed(&noted, refused.word());
+        self.trouble(&noted.session, refused);
+        self.error(taken.shape, refused)
     }
 
     /// The scenario has the provider fail.
-    fn fail(&mut self, shape: Shape, taken: &Taken, fault: &str) -> Fate {
-        let total = taken.sizes.last().copied().unwrap_or(0);
-        let judged = self.judge(taken, None, true);
-        let noted = self.note(taken, &judged, total, false);
-        self.book.fault(&noted.session, fault, &taken.due.id());
-        self.failed(&noted, fault);
-        match refuse::scripted(fault, self.options.context_length) {
-            Some(refused) => Fate::Answer(self.error(shape, &refused)),
-            None => Fate::Hang(Duration::from_mins(10)),
+    fn fail(&mut self, taken: &Taken, fault: &str, reply: &ReplySpec) -> Fate {
+        let judged = self.judge(taken, None);
+        let noted = self.note(taken, &judged, false);
+        self.fault(&noted, fault, &taken.due.id());
+        self.book.failed(&noted, fault);
+        let limit = reply.prompt_tokens.unwrap_or(self.options.context_length);
+        match refuse::scripted(fault, limit, reply.retry_after) {
+            Some(refused) => Fate::Answer(self.error(taken.shape, &refused)),
+            None => Fate::Hang(reply.hold_seconds.map_or(HOLD, Duration::from_secs)),
+        }
+    }
+
+    fn fault(&mut self, noted: &Noted, kind: &str, detail: &str) {
+        self.book.fault(&noted.session, kind, detail);
+        self.tally.fault(Trouble {
+            request: self.requests,
+            session: noted.session.to_string(),
+            kind: kind.to_owned(),
+            message: detail.to_owned(),
+        });
+    }
+
+    fn trouble(&mut self, session: &str, refused: &Refused) {
+        self.options.teller.tell(|| format!("refused: request {}: {}", self.requests, refused.message));
+        self.tally.refusal(Trouble {
+            request: self.requests,
+            session: session.to_owned(),
+            kind: refused.word().to_owned(),
+            message: refused.message.clone(),
+        });
+    }
+
+    /// A request that never became one: too large, of the wrong type, on an unknown path.
+    pub(super) fn turned_away(&mut self, shape: Shape, refused: &Refused) -> Answer {
+        self.requests += 1;
+        self.trouble("", refused);
+        self.error(shape, refused)
+    }
+
+    /// Hands new events on to the sink, and tells what is wrong with them.
+    fn pass_on(&mut self) {
+        for event in self.book.drain() {
+            for finding in self.sink.take(event) {
+                self.options.teller.tell(|| crate::report::run::line(&finding));
+            }
         }
     }
 
     /// An error in the shape of a protocol.
     pub(super) fn error(&self, shape: Shape, refused: &Refused) -> Answer {
-        Answer {
-            status: refused.status,
-            content_type: "application/json",
-            body: ReplyBody::whole(refused.body(shape).to_string()),
-            request_id: format!("req_{}", self.requests),
-            retry_after: refused.retry_after,
-        }
-    }
-
-    fn render(&self, shape: Shape, flags: &Flags, spoken: &Spoken, reply: &ReplySpec) -> Answer {
-        let extra = self.extra(shape, &spoken.usage);
-        let request_id = format!("req_{}", self.requests);
-        if !flags.stream {
-            let value = match shape {
-                Shape::Anthropic => messages::plain(spoken),
-                Shape::Responses => responses::plain(spoken),
-                Shape::Chat | Shape::Gemini => chat::plain(spoken, &extra),
-            };
-            let mut steps = vec![Step::Bytes(value.to_string().into())];
-            if reply.fault.is_some() {
-                steps.insert(0, Step::Cut);
-            }
-            let body = if reply.fault.is_some() {
-                ReplyBody::pieces(steps)
-            } else {
-                ReplyBody::whole(value.to_string())
-            };
-            return Answer {
-                status: 200,
-                content_type: "application/json",
-                body,
-                request_id,
-                retry_after: None,
-            };
-        }
-        let events = match shape {
-            Shape::Anthropic => messages::stream(spoken),
-            Shape::Responses => responses::stream(spoken),
-            Shape::Chat | Shape::Gemini => chat::stream(spoken, flags.include_usage, &extra),
-        };
-        Answer {
-            status: 200,
-            content_type: "text/event-stream",
-            body: ReplyBody::pieces(steps(events, reply)),
-            request_id,
-            retry_after: None,
-        }
-    }
-
-    /// Fields by which single providers report what was read.
-    fn extra(&self, shape: Shape, parts: &Parts) -> Map<String, Value> {
-        let mut extra = Map::new();
-        match self.model_of(shape) {
-            CacheModel::DeepSeek2024 | CacheModel::DeepSeek2026 => {
-                extra.insert("prompt_cache_hit_tokens".to_owned(), parts.read.into());
-                extra.insert("prompt_cache_miss_tokens".to_owned(), (parts.prompt() - parts.read).into());
-            }
-            CacheModel::Moonshot => {
-                extra.insert("cached_tokens".to_owned(), parts.read.into());
-            }
-            _ => {}
-        }
-        extra
+        Answer::error(shape, refused, self.requests)
     }
 
     /// Tokens of a prompt, without answering it.
     pub(super) fn count(&mut self, body: &[u8]) -> Answer {
         self.requests += 1;
         match self.auditor.parse(body, Some(Shape::Anthropic)) {
-            Ok(prompt) if !prompt.segs.is_empty() => {
-                let tokens = self.sizes(&prompt).last().copied().unwrap_or(0);
-                self.json(200, &serde_json::json!({ "input_tokens": tokens }))
+            Ok(prompt) if !prompt.turns.is_empty() => {
+                let tokens = self.counter.sizes(&prompt).last().copied().unwrap_or(0);
+                Answer::json(200, &json!({ "input_tokens": tokens }), self.requests)
             }
-            Ok(_) => self.error(Shape::Anthropic, &missing(Shape::Anthropic)),
-            Err(error) => {
-                let message = format!("the body is not valid JSON: {error}");
-                self.error(Shape::Anthropic, &Refused::invalid(message))
-            }
+            Ok(_) => self.error(Shape::Anthropic, &refuse::missing(Shape::Anthropic)),
+            Err(error) => self.error(Shape::Anthropic, &refuse::no_json(&error)),
         }
     }
 
-    /// An answer that is a JSON value.
-    pub(super) fn json(&self, status: u16, value: &Value) -> Answer {
-        Answer {
-            status,
-            content_type: "application/json",
-            body: ReplyBody::whole(value.to_string()),
-            request_id: format!("req_{}", self.requests),
-            retry_after: None,
-        }
+    /// Number of requests so far.
+    pub(super) fn requests(&self) -> u64 {
+        self.requests
     }
 
     /// Names and window of the models.
@@ -469,98 +448,51 @@ impl Desk {
         (&self.options.models, self.options.context_length)
     }
 
-    /// The findings so far.
+    /// Hands what was gathered to the ledger's file.
+    pub(super) fn flush(&mut self) {
+        self.sink.flush();
+    }
+
+    /// What was found so far.
     pub(super) fn report(&self) -> Value {
-        let ledger = self.book.recorder().ledger();
-        let verdict = laws::judge(ledger);
-        serde_json::json!({
-            "schema": "hermes-lab.serve/1", "scenario": ledger.header.scenario, "requests": self.requests,
-            "digest": ledger.digest(), "findings": verdict.findings().collect::<Vec<_>>(),
-        })
+        let verdict = self.sink.judge.verdict();
+        let mut value = json!({
+            "schema": SCHEMA, "scenario": self.scenario, "requests": self.requests,
+            "events": self.sink.count(), "digest": self.sink.digest(),
+            "holds": self.sink.findings() == 0 && self.tally.refused == 0,
+            "findings": verdict.findings().collect::<Vec<_>>(),
+        });
+        merge(&mut value, self.tally.to_json());
+        value["audit"] = report::audit(&self.auditor.so_far());
+        value
+    }
+
+    /// The same as a page.
+    pub(super) fn page(&self) -> String {
+        report::page(&self.tally, self.auditor.so_far().conversations)
     }
 
     /// Ends the run.
-    pub(super) fn finish(self) -> Outcome {
-        let ledger = self.book.finish();
-        let verdict = laws::judge(&ledger);
-        Outcome { verdict, ledger, audit: self.auditor.finish(), requests: self.requests }
-    }
-}
-
-/// The desk as the connections share it.
-pub(super) type Shared = Rc<RefCell<Desk>>;
-
-/// What a body asks for beside the prompt.
-#[derive(Debug, Default)]
-struct Flags {
-    stream: bool,
-    include_usage: bool,
-}
-
-impl Flags {
-    fn of(body: &[u8]) -> Self {
-        use crate::audit::json;
-        let start = json::skip_space(body, 0);
-        let mut flags = Self::default();
-        let Ok(mut fields) = json::Fields::of(body, start) else { return flags };
-        while let Ok(Some((key, value))) = fields.next_field() {
-            match key {
-                b"stream" => flags.stream = &body[value] == b"true",
-                b"stream_options" => {
-                    flags.include_usage = json::field(body, &value, "include_usage")
-                        .is_some_and(|include| &body[include] == b"true");
-                }
-                _ => {}
-            }
-        }
-        flags
-    }
-}
-
-fn missing(shape: Shape) -> Refused {
-    let name = if shape == Shape::Responses { "input" } else { "messages" };
-    Refused::invalid(format!("Missing required parameter: '{name}'.")).param(name)
-}
-
-fn facts(seg: &crate::audit::prompt::Seg) -> Facts {
-    Facts {
-        level: seg.level,
-        kind: match seg.kind {
-            SegKind::Call => Kind::ToolUse,
-            SegKind::Answer => Kind::ToolResult,
-            SegKind::Thinking => Kind::Thinking,
-            _ => Kind::Text,
-        },
-        speaker: match seg.speaker {
-            SegSpeaker::Assistant => Speaker::Assistant,
-            SegSpeaker::Tool => Speaker::Tool,
-            SegSpeaker::System => Speaker::Developer,
-            _ if seg.kind == SegKind::Answer => Speaker::Tool,
-            _ if seg.kind == SegKind::Call || seg.kind == SegKind::Thinking => Speaker::Assistant,
-            _ => Speaker::User,
-        },
-        markable: !seg.unmarkable,
-        blocks: 1,
-    }
-}
-
-/// The events of a stream with the scenario's pauses, up to where it is dropped.
-fn steps(events: Vec<(String, usize)>, reply: &ReplySpec) -> Vec<Step> {
-    let dropped = reply.fault.is_some();
-    if !dropped {
-        let all: String = events.into_iter().map(|(event, _)| event).collect();
-        return vec![Step::Bytes(Bytes::from(all))];
-    }
-    let mut steps = Vec::new();
-    let total: usize = events.iter().map(|(_, bytes)| bytes).sum();
-    let mut sent = 0;
-    for (event, bytes) in events {
-        steps.push(Step::Bytes(Bytes::from(event)));
-        sent += bytes;
-        if bytes > 0 && sent >= total / 2 {
-            break;
+    pub(super) fn finish(mut self) -> Outcome {
+        self.pass_on();
+        let (digest, events) = (self.sink.digest(), self.sink.count());
+        let verdict = self.sink.judge.verdict();
+        let (ledger, write_failed) = self.sink.finish();
+        Outcome {
+            ledger,
+            digest,
+            events,
+            verdict,
+            audit: self.auditor.finish(),
+            tally: self.tally,
+            requests: self.requests,
+            write_failed,
         }
     }
-    steps.push(Step::Cut);
-    steps
+}
+
+/// Counts as the scenario wants them reported: what is more than counted was not cached.
+fn scripted_usage(counted: &Parts, prompt: u64) -> Parts {
+    let read = counted.read.min(prompt);
+    Parts { fresh: prompt - read, read, output: counted.output, ..Parts::default() }
 }

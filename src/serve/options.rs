@@ -1,6 +1,8 @@
 //! How a mock provider is set up.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::policy::CacheModel;
@@ -33,6 +35,35 @@ pub struct Options {
     pub body_timeout: Duration,
     /// Events stay in memory and are handed over at the end.
     pub keep_events: bool,
+    /// Recorded answers take the time that they took.
+    pub paced: bool,
+    /// File that the ledger is written to while it grows.
+    pub ledger: Option<PathBuf>,
+    /// Told of findings and refusals at once, a line each.
+    pub teller: Teller,
+}
+
+/// Somebody who is told a line at a time.
+#[derive(Clone, Default)]
+pub struct Teller(Option<Arc<dyn Fn(&str) + Send + Sync>>);
+
+impl Teller {
+    /// Tells this one.
+    pub fn new(tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(tell)))
+    }
+
+    pub(super) fn tell(&self, line: impl FnOnce() -> String) {
+        if let Some(tell) = &self.0 {
+            tell(&line());
+        }
+    }
+}
+
+impl std::fmt::Debug for Teller {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.0.is_some() { "Teller(somebody)" } else { "Teller(nobody)" })
+    }
 }
 
 impl Default for Options {
@@ -50,6 +81,9 @@ impl Default for Options {
             head_timeout: Duration::from_mins(2),
             body_timeout: Duration::from_mins(1),
             keep_events: true,
+            paced: false,
+            ledger: None,
+            teller: Teller::default(),
         }
     }
 }

@@ -78,14 +78,17 @@ fn anthropic_kind(refused: &Refused) -> &'static str {
 }
 
 /// The fault of a script as the answer that a provider gives; `None` for faults that are no answer.
-pub(super) fn scripted(fault: &str, limit: u64) -> Option<Refused> {
+pub(super) fn scripted(fault: &str, limit: u64, retry_after: Option<u64>) -> Option<Refused> {
     Some(match fault {
         "rate_limited" => Refused {
-            retry_after: Some(1),
+            retry_after: Some(retry_after.unwrap_or(1)),
             ..Refused::of(429, "rate_limit_error", "too many requests; try again later")
                 .code("rate_limit_exceeded")
         },
-        "overloaded" => Refused::of(529, "overloaded_error", "the service is overloaded").code("overloaded"),
+        "overloaded" => Refused {
+            retry_after,
+            ..Refused::of(529, "overloaded_error", "the service is overloaded").code("overloaded")
+        },
         "server_error" => Refused::of(500, "server_error", "the server had an error").code("server_error"),
         "unauthorized" => {
             Refused::of(401, "authentication_error", "the key is not valid").code("invalid_api_key")
@@ -95,6 +98,23 @@ pub(super) fn scripted(fault: &str, limit: u64) -> Option<Refused> {
             .code("content_policy_violation"),
         _ => return None,
     })
+}
+
+/// A body that no parser takes.
+pub(super) fn no_json(error: &dyn std::fmt::Display) -> Refused {
+    Refused::invalid(format!("the body is not valid JSON: {error}")).code("invalid_json")
+}
+
+/// A body without a conversation.
+pub(super) fn missing(shape: Shape) -> Refused {
+    let name = if shape == Shape::Responses { "input" } else { "messages" };
+    Refused::invalid(format!("Missing required parameter: '{name}'.")).param(name)
+}
+
+/// A model that nobody serves.
+pub(super) fn no_model(name: &str) -> Refused {
+    let message = format!("The model `{name}` does not exist");
+    Refused::of(404, "not_found_error", message).code("model_not_found").param("model")
 }
 
 /// A prompt that does not fit into the window.
@@ -107,8 +127,8 @@ pub(super) fn too_long(tokens: u64, limit: u64) -> Refused {
 }
 
 /// A history that no provider takes.
-pub(super) fn history(prompt: &Prompt) -> Option<Refused> {
-    let fault = history::faults(prompt, 0).into_iter().next().or_else(|| unanswered_at_end(prompt))?;
+pub(super) fn history(prompt: &Prompt, from: usize) -> Option<Refused> {
+    let fault = history::faults(prompt, from).into_iter().next().or_else(|| unanswered_at_end(prompt))?;
     let told = history::told(prompt, &fault);
     let (place, id) = (dotted(&told.pointer), &told.id);
     let anthropic = prompt.shape == Shape::Anthropic;

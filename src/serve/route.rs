@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use hyper::{Method, Request, StatusCode};
 use serde_json::{Value, json};
 
 use crate::audit::prompt::Shape;
 use crate::serve::body::ReplyBody;
-use crate::serve::desk::{Answer, Fate, Shared};
-use crate::serve::refuse::Refused;
+use crate::serve::desk::Shared;
+use crate::serve::refuse::{self, Refused};
+use crate::serve::render::{Answer, Fate};
 
 /// Limits of one request.
 #[derive(Debug, Clone, Copy)]
@@ -40,25 +41,21 @@ pub(super) async fn handle(
         (&Method::POST, "/v1/responses") => ask(&desk, limits, request, Shape::Responses).await,
         (&Method::POST, "/v1/messages/count_tokens") => match body(request, limits).await? {
             Ok(bytes) => Fate::Answer(desk.borrow_mut().count(&bytes)),
-            Err(refused) => Fate::Answer(desk.borrow().error(Shape::Anthropic, &refused)),
+            Err(refused) => Fate::Answer(desk.borrow_mut().turned_away(Shape::Anthropic, &refused)),
         },
         (&Method::GET, "/v1/models") => Fate::Answer(models(&desk, anthropic(&request))),
         (&Method::GET, path) if path.starts_with("/v1/models/") => {
             Fate::Answer(model(&desk, &path["/v1/models/".len()..], anthropic(&request)))
         }
-        (&Method::GET, "/_lab/report") => {
-            let report = desk.borrow().report();
-            Fate::Answer(desk.borrow().json(200, &report))
-        }
-        (_, "/v1/chat/completions" | "/v1/messages" | "/v1/responses" | "/v1/messages/count_tokens") => {
-            let refused = Refused::of(
-                405,
-                "invalid_request_error",
-                format!("{} is not allowed here", request.method()),
-            );
-            Fate::Answer(desk.borrow().error(shape_of(&path), &refused))
+        (&Method::GET, "/_lab/report") => Fate::Answer(report(&desk, wants_page(&request))),
+        (&Method::GET, "/_lab/report.html") => Fate::Answer(report(&desk, true)),
+        (method, "/v1/chat/completions" | "/v1/messages" | "/v1/responses" | "/v1/messages/count_tokens") => {
+            let message = format!("{method} is not allowed here; expected POST");
+            let refused = Refused::of(405, "invalid_request_error", message).code("method_not_allowed");
+            Fate::Answer(desk.borrow_mut().turned_away(shape_of(&path), &refused))
         }
         (method, path) => {
+            // Clients that look for the kind of a server ask for many things; none of them is a mistake.
             let refused = Refused::of(404, "not_found_error", format!("unknown path: {method} {path}"));
             Fate::Answer(desk.borrow().error(shape_of(path), &refused))
         }
@@ -72,12 +69,22 @@ pub(super) async fn handle(
     }
 }
 
+fn report(desk: &Shared, page: bool) -> Answer {
+    let desk = desk.borrow();
+    if page {
+        return Answer::text(200, "text/html; charset=utf-8", desk.page(), desk.requests());
+    }
+    Answer::json(200, &desk.report(), desk.requests())
+}
+
 fn reply(answer: Answer) -> Reply {
     let mut reply = Reply::new(answer.body);
     *reply.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let headers = reply.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(answer.content_type));
-    if answer.content_type == "text/event-stream" {
+    let content_type = HeaderValue::from_str(&answer.content_type);
+    headers
+        .insert(CONTENT_TYPE, content_type.unwrap_or(HeaderValue::from_static("application/octet-stream")));
+    if answer.content_type.starts_with("text/event-stream") {
         headers.insert("cache-control", HeaderValue::from_static("no-cache"));
     }
     if let Ok(id) = HeaderValue::from_str(&answer.request_id) {
@@ -91,12 +98,13 @@ fn reply(answer: Answer) -> Reply {
 }
 
 async fn ask(desk: &Shared, limits: Limits, request: Request<Incoming>, shape: Shape) -> Fate {
+    let path = request.uri().path_and_query().map_or_else(String::new, ToString::to_string);
     if let Some(refused) = wrong_type(&request) {
-        return Fate::Answer(desk.borrow().error(shape, &refused));
+        return Fate::Answer(desk.borrow_mut().turned_away(shape, &refused));
     }
     match body(request, limits).await {
-        Ok(Ok(bytes)) => desk.borrow_mut().take(shape, &bytes),
-        Ok(Err(refused)) => Fate::Answer(desk.borrow().error(shape, &refused)),
+        Ok(Ok(bytes)) => desk.borrow_mut().take(shape, &path, &bytes),
+        Ok(Err(refused)) => Fate::Answer(desk.borrow_mut().turned_away(shape, &refused)),
         Err(_) => Fate::Hang(Duration::ZERO),
     }
 }
@@ -151,6 +159,11 @@ async fn body(request: Request<Incoming>, limits: Limits) -> io::Result<Result<V
     }
 }
 
+fn wants_page(request: &Request<Incoming>) -> bool {
+    let accept = request.headers().get(ACCEPT).and_then(|accept| accept.to_str().ok());
+    accept.is_some_and(|accept| accept.contains("text/html"))
+}
+
 fn anthropic(request: &Request<Incoming>) -> bool {
     request.headers().contains_key("anthropic-version") || request.headers().contains_key("x-api-key")
 }
@@ -171,18 +184,16 @@ fn models(desk: &Shared, anthropic: bool) -> Answer {
         list["first_id"] = names.first().map_or(Value::Null, |name| name.as_str().into());
         list["last_id"] = names.last().map_or(Value::Null, |name| name.as_str().into());
     }
-    desk.json(200, &list)
+    Answer::json(200, &list, desk.requests())
 }
 
 fn model(desk: &Shared, name: &str, anthropic: bool) -> Answer {
     let desk = desk.borrow();
     let (names, window) = desk.models();
     if names.is_empty() || names.iter().any(|known| known == name) {
-        return desk.json(200, &card(name, window, anthropic));
+        return Answer::json(200, &card(name, window, anthropic), desk.requests());
     }
-    let message = format!("The model `{name}` does not exist");
-    let refused = Refused::of(404, "not_found_error", message).code("model_not_found").param("model");
-    desk.error(if anthropic { Shape::Anthropic } else { Shape::Chat }, &refused)
+    desk.error(if anthropic { Shape::Anthropic } else { Shape::Chat }, &refuse::no_model(name))
 }
 
 fn card(name: &str, window: u64, anthropic: bool) -> Value {

@@ -17,12 +17,16 @@ use tokio::sync::oneshot;
 use tokio::task::LocalSet;
 
 use crate::lab::play::{Plan, PlayError, policy_of};
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, load};
+use crate::serve::cassette::Cassette;
 use crate::serve::desk::{Desk, Shared};
 use crate::serve::{Options, Outcome, route};
 
 /// Time that open connections get when the server stops.
 const GOODBYE: Duration = Duration::from_millis(500);
+
+/// Time between two writes of the ledger's file.
+const FLUSH: Duration = Duration::from_millis(500);
 
 /// Bytes of a request's head, and of what is read ahead.
 const HEAD_BYTES_MAX: usize = 64 << 10;
@@ -38,6 +42,9 @@ pub enum StartError {
         /// Why.
         source: std::io::Error,
     },
+    /// The ledger's file cannot be made.
+    #[error("the ledger cannot be written: {0}")]
+    Ledger(std::io::Error),
     /// The scenario's knobs do not fit.
     #[error(transparent)]
     Scenario(#[from] PlayError),
@@ -56,49 +63,69 @@ impl Server {
     /// # Errors
     /// When the address cannot be used, or the scenario's knobs do not fit.
     pub fn start(scenario: &Scenario, options: Options) -> Result<Running, StartError> {
-        let policy = policy_of(scenario, &Plan::default())?;
-        let scenario = scenario.clone();
-        let (stop, stopped) = oneshot::channel();
-        let (ready, listening) = mpsc::channel();
-        let thread = std::thread::Builder::new().name("serve".to_owned()).spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            let runtime = match runtime {
-                Ok(runtime) => runtime,
-                Err(error) => {
-                    let _ = ready.send(Err(StartError::Thread(error)));
-                    return None;
-                }
-            };
-            let local = LocalSet::new();
-            local
-                .block_on(&runtime, async move {
-                    let address = SocketAddr::new(options.host, options.port);
-                    let listener = match listen(address).await {
-                        Ok((listener, address)) => {
-                            let _ = ready.send(Ok(address));
-                            listener
-                        }
-                        Err(source) => {
-                            let _ = ready.send(Err(StartError::Listen { address, source }));
-                            return None;
-                        }
-                    };
-                    let desk = Rc::new(RefCell::new(Desk::new(&scenario, policy, options.clone())));
-                    serve(listener, &desk, &options, stopped).await;
-                    drop_connections().await;
-                    Some(desk)
-                })
-                .map(|desk| {
-                    // Connections that are still open die with the tasks that own them.
-                    drop(local);
-                    finish(desk)
-                })
-        })?;
-        match listening.recv() {
-            Ok(Ok(address)) => Ok(Running { address, stop: Some(stop), thread: Some(thread) }),
-            Ok(Err(error)) => Err(error),
-            Err(_) => Err(StartError::Thread(std::io::Error::other("the server's thread ended at once"))),
-        }
+        run(scenario, None, options)
+    }
+
+    /// The same with recorded answers.
+    ///
+    /// # Errors
+    /// When the address cannot be used.
+    pub fn replay(cassette: Cassette, options: Options) -> Result<Running, StartError> {
+        let text = "format = 1\nname = \"cassette\"\n";
+        let mut scenario = load("cassette", text).expect("an empty scenario is one");
+        scenario.name.clone_from(&cassette.name);
+        run(&scenario, Some(cassette), options)
+    }
+}
+
+fn run(scenario: &Scenario, cassette: Option<Cassette>, options: Options) -> Result<Running, StartError> {
+    let policy = policy_of(scenario, &Plan::default())?;
+    let scenario = scenario.clone();
+    let (stop, stopped) = oneshot::channel();
+    let (ready, listening) = mpsc::channel();
+    let thread = std::thread::Builder::new().name("serve".to_owned()).spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = match runtime {
+            Ok(runtime) => runtime,
+            Err(error) => {
+                let _ = ready.send(Err(StartError::Thread(error)));
+                return None;
+            }
+        };
+        let local = LocalSet::new();
+        local
+            .block_on(&runtime, async move {
+                let desk = match Desk::new(&scenario, cassette, &policy, options.clone()) {
+                    Ok(desk) => Rc::new(RefCell::new(desk)),
+                    Err(error) => {
+                        let _ = ready.send(Err(StartError::Ledger(error)));
+                        return None;
+                    }
+                };
+                let address = SocketAddr::new(options.host, options.port);
+                let listener = match listen(address).await {
+                    Ok((listener, address)) => {
+                        let _ = ready.send(Ok(address));
+                        listener
+                    }
+                    Err(source) => {
+                        let _ = ready.send(Err(StartError::Listen { address, source }));
+                        return None;
+                    }
+                };
+                serve(listener, &desk, &options, stopped).await;
+                Some(desk)
+            })
+            .map(|desk| {
+                // Connections that are still open die with the tasks that own them.
+                drop(local);
+                finish(desk)
+            })
+    })?;
+    match listening.recv() {
+        Ok(Ok(address)) => Ok(Running { address, stop: Some(stop), thread: Some(thread) }),
+        Ok(Err(error)) => Err(error),
+        Err(_) => Err(StartError::Thread(std::io::Error::other("the server's thread ended at once"))),
     }
 }
 
@@ -183,13 +210,9 @@ pub fn wait_for_signal() -> std::io::Result<()> {
     })
 }
 
-/// Lets answers that are on their way reach their clients.
-async fn drop_connections() {
-    tokio::time::sleep(Duration::from_millis(1)).await;
-}
-
 async fn serve(listener: TcpListener, desk: &Shared, options: &Options, mut stopped: oneshot::Receiver<()>) {
     let open = Rc::new(Cell::new(0_usize));
+    tokio::task::spawn_local(flush(desk.clone()));
     loop {
         let accepted = tokio::select! {
             biased;
@@ -238,6 +261,14 @@ async fn connection(stream: TcpStream, desk: Shared, options: &Options) {
     if let Err(error) = served {
         // Clients reset idle connections; that is no fault of anybody.
         tracing::debug!(%error, "a connection ended");
+    }
+}
+
+/// Hands the ledger to its file now and then, for people who look at it while it grows.
+async fn flush(desk: Shared) {
+    loop {
+        tokio::time::sleep(FLUSH).await;
+        desk.borrow_mut().flush();
     }
 }
 

@@ -1,9 +1,13 @@
 //! A request as the script sees it.
 
+use serde_json::Value;
+
 use crate::audit::json;
 use crate::audit::prompt::{Kind, Piece, Prompt, Seg, Shape, Speaker};
-use crate::model::placed::{Shown, Who};
-use crate::wire::Level;
+use crate::model::Ask;
+use crate::model::placed::{Due, Shown, Who};
+use crate::serve::learning::name_of;
+use crate::wire::{Level, Row, ToolCall};
 
 /// A prompt with its pieces.
 #[derive(Debug)]
@@ -104,4 +108,80 @@ fn call_ids(prompt: &Prompt, piece: &Piece) -> Vec<String> {
     };
     let items = list.and_then(|list| json::elements(body, list.start).ok());
     items.map_or_else(Vec::new, |(items, _)| items.iter().filter_map(|item| text(item, "id")).collect())
+}
+
+/// A request as the rules of a scenario see it: conversation rows, names of tools.
+pub(super) struct RuleAsk {
+    tools: Vec<String>,
+    system: String,
+    rows: Vec<Row>,
+}
+
+impl RuleAsk {
+    pub(super) fn of(prompt: &Prompt, pieces: &[Piece]) -> Self {
+        let showing = Showing::new(prompt, pieces);
+        let system = showing.system();
+        let mut found = Self { tools: Vec::new(), system, rows: Vec::new() };
+        for piece in pieces {
+            let text = prompt.piece_text(piece);
+            let Ok(value) = serde_json::from_str::<Value>(&text) else { continue };
+            match piece.level {
+                Level::Tools => found.tools.extend(name_of(&value).map(|name| name.to_string())),
+                Level::System => {}
+                Level::Messages => rows(&value, &mut found.rows),
+            }
+        }
+        found
+    }
+
+    pub(super) fn ask<'a>(&'a self, due: &'a Due) -> Ask<'a> {
+        Ask {
+            lane: due.lane,
+            session: &due.session,
+            turn: due.turn,
+            tools: &self.tools,
+            system: &self.system,
+            rows: &self.rows,
+        }
+    }
+}
+
+/// A message of any protocol as rows of a conversation.
+fn rows(message: &Value, out: &mut Vec<Row>) {
+    let text = |value: &Value, name: &str| value[name].as_str().unwrap_or_default().to_owned();
+    match message["type"].as_str() {
+        Some("function_call") => {
+            let call =
+                ToolCall::new(text(message, "call_id"), text(message, "name"), text(message, "arguments"));
+            out.push(Row::calls("", vec![call]));
+            return;
+        }
+        Some("function_call_output") => {
+            out.push(Row::result(text(message, "call_id"), "", words(&message["output"])));
+            return;
+        }
+        _ => {}
+    }
+    let blocks = message["content"].as_array().map_or(&[][..], Vec::as_slice);
+    let of_type = |kind: &'static str| blocks.iter().filter(move |block| block["type"] == kind);
+    for result in of_type("tool_result") {
+        out.push(Row::result(text(result, "tool_use_id"), "", words(&result["content"])));
+    }
+    let calls: Vec<ToolCall> = of_type("tool_use")
+        .map(|call| ToolCall::new(text(call, "id"), text(call, "name"), call["input"].to_string()))
+        .collect();
+    if !calls.is_empty() {
+        out.push(Row::calls(words(&message["content"]), calls));
+    } else if blocks.is_empty() || blocks.iter().any(|block| block["type"] != "tool_result") {
+        out.push(Row::from_json(message));
+    }
+}
+
+/// All text in a content of any protocol.
+fn words(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),
+        _ => String::new(),
+    }
 }

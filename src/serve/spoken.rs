@@ -1,5 +1,6 @@
 //! A reply before it is put into the shape of a protocol.
 
+use crate::audit::prompt::{Prompt, hash_of_id};
 use crate::cache::usage::Parts;
 use crate::ledger::Lane;
 use crate::model::Finish;
@@ -33,8 +34,8 @@ const PIECE: usize = 24;
 
 impl Spoken {
     /// What a line of the script says.
-    pub(super) fn of(due: &Due, reply: &ReplySpec, id_prefix: &str) -> Self {
-        let place = due.id();
+    pub(super) fn of(due: &Due, reply: &ReplySpec, id_prefix: &str, prompt: &Prompt) -> Self {
+        let place = unused(due.id(), id_prefix, prompt);
         let calls: Vec<ToolCall> = reply
             .all_calls()
             .into_iter()
@@ -66,11 +67,6 @@ impl Spoken {
         }
     }
 
-    /// Words and nothing else.
-    pub(super) fn words(due: &Due, text: impl Into<String>) -> Self {
-        Self { text: text.into(), ..Self::of(due, &ReplySpec::default(), "") }
-    }
-
     /// Tokens that it takes, estimated.
     pub(super) fn tokens(&self) -> u64 {
         let count = crate::cache::tokens::estimate;
@@ -78,6 +74,21 @@ impl Spoken {
             + self.reasoning.as_deref().map_or(0, count)
             + self.calls.iter().map(|call| count(&call.name) + count(&call.arguments)).sum::<u64>()
     }
+}
+
+/// The place with a number behind it when a conversation comes to it a second time: no id is used twice.
+fn unused(place: String, id_prefix: &str, prompt: &Prompt) -> String {
+    let taken = |place: &str| {
+        let id = hash_of_id(&format!("{id_prefix}{place}-c0"));
+        prompt.ids.iter().any(|fact| fact.id == id)
+    };
+    let mut found = place.clone();
+    let mut number = 1;
+    while taken(&found) {
+        number += 1;
+        found = format!("{place}-x{number}");
+    }
+    found
 }
 
 /// What stands in for lines that a scenario need not write.

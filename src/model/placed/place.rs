@@ -59,7 +59,7 @@ impl FromStr for CallPlace {
                 "t" => place.turn = number,
                 "k" => place.child = number,
                 "r" => (place.entry, seen) = (number, true),
-                "c" => {}
+                "c" | "x" => {}
                 _ => return Err(NotOurs),
             }
         }

@@ -1,0 +1,10 @@
+//! The mock provider, end to end: the binary, spoken to over plain TCP.
+
+mod agents;
+mod clients;
+mod faults;
+mod lanes;
+mod protocols;
+mod refusals;
+mod runs;
+mod support;
