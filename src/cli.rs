@@ -20,6 +20,7 @@ mod input;
 mod list;
 mod matrix;
 mod policy;
+mod record;
 mod run;
 mod scenario;
 mod selftest;
@@ -65,6 +66,7 @@ enum Command {
     Conform(conform::Args),
     Audit(audit::Args),
     Serve(serve::Args),
+    Record(record::Args),
     Completions(completions::Args),
 }
 
@@ -159,6 +161,7 @@ fn answer(cli: Cli) -> CommandResult {
         Some(Command::Conform(args)) => conform::run(&args),
         Some(Command::Audit(args)) => audit::run(&args),
         Some(Command::Serve(args)) => serve::run(&args),
+        Some(Command::Record(args)) => record::run(&args),
         Some(Command::Completions(args)) => Ok(completions::run(&args)),
         None if cli.selftest => selftest::run(&selftest::Args { json: cli.json }),
         None if !cli.breaks.is_empty() => breaks::run(&breaks::Args { ids: cli.breaks, json: cli.json }),

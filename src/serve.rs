@@ -13,6 +13,7 @@
 //! | `counter` | tokens, and the cache model |
 //! | `learning` | turns, reviews and tools, as far as requests show them |
 //! | `cassette`, `normal`, `replay` | recorded traffic and its playing back |
+//! | `record` | the proxy that writes a cassette |
 //! | `sink` | events judged, digested, written |
 //! | `report` | what a run has to say |
 //! | `book` | bytes that arrived as ledger events |
@@ -47,6 +48,7 @@ mod learning;
 mod messages;
 mod normal;
 mod options;
+mod record;
 mod refuse;
 mod render;
 mod replay;
@@ -61,6 +63,7 @@ mod spoken;
 pub use clock::ClockKind;
 pub use desk::Outcome;
 pub use options::{Options, Teller};
+pub use record::{RecordOptions, Recorded};
 pub use server::{Running, Server, StartError, wait_for_signal};
 
 /// Name of the model on the card when none is given.

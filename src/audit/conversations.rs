@@ -63,6 +63,7 @@ pub(super) enum Kinship {
 const LOOKED_AT: usize = 64;
 
 /// Finds the thread of a request. `name` is what the log calls its conversation; with `by_name` nothing else counts.
+/// An empty name sets the nameless ones apart from the named ones and says nothing more.
 pub(super) fn find(
     threads: &[Thread],
     prompt: &Prompt,
@@ -103,7 +104,9 @@ pub(super) fn find(
             .find(|at| {
                 let last = &threads[**at].last;
                 same_head(last, prompt)
-                    && (compacted || name.is_some() && goes_on(prompt) || summarised(prompt))
+                    && (compacted
+                        || name.is_some_and(|name| !name.is_empty()) && goes_on(prompt)
+                        || summarised(prompt))
             })
             .map_or(Kinship::New, |at| Kinship::Follows(*at)),
     }

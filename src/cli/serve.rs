@@ -7,12 +7,14 @@ use std::time::Duration;
 use crate::cli::{Answer, BadInput, CommandResult, input, json_text};
 use crate::diag::Diagnostic;
 use crate::policy::{CacheModel, KnobValue as _};
-use crate::serve::{ClockKind, Options, Server, Teller, report, wait_for_signal};
+use crate::serve::{
+    ClockKind, Options, Running, Server, StartError, Teller, cassette, report, wait_for_signal,
+};
 
 /// Serve a scenario as a model provider that real agents can be pointed at
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Name of a shipped scenario, or path of a scenario file
+    /// Name of a shipped scenario, path of a scenario file, or path of a cassette that `record` wrote
     scenario: String,
     /// Address to listen on
     #[arg(long, default_value = "127.0.0.1")]
@@ -50,6 +52,9 @@ pub(super) struct Args {
     /// Seconds for the body of a request
     #[arg(long, default_value_t = 60, value_name = "SECONDS")]
     body_timeout: u64,
+    /// Give recorded answers the time that they took
+    #[arg(long)]
+    paced: bool,
     /// Write the address to a file once the server listens
     #[arg(long, value_name = "FILE")]
     address_file: Option<String>,
@@ -59,16 +64,15 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> CommandResult {
-    let scenario = input::scenario(&args.scenario)?;
     let options = options(args)?;
     let fault =
         |error: &dyn std::fmt::Display| BadInput::from(Diagnostic::of_file("serve", error.to_string()));
-    let running = Server::start(&scenario, options).map_err(|error| fault(&error))?;
+    let running = start(&args.scenario, options)?;
     let address = running.address();
     if let Some(path) = &args.address_file {
         input::write(path, &format!("{address}\n"))?;
     }
-    eprintln!("serving `{}` at http://{address}; Ctrl-C ends it", scenario.name);
+    eprintln!("serving `{}` at http://{address}; Ctrl-C ends it", args.scenario);
     wait_for_signal().map_err(|error| fault(&error))?;
     let outcome = running.stop();
     if let (Some(error), Some(path)) = (&outcome.write_failed, &args.ledger) {
@@ -76,6 +80,16 @@ pub(super) fn run(args: &Args) -> CommandResult {
     }
     let text = if args.json { json_text(&outcome.to_json()) } else { report::summary(&outcome) };
     Ok(Answer::of(text, outcome.holds()))
+}
+
+/// Begins to serve what a name stands for.
+fn start(name: &str, options: Options) -> Result<Running, BadInput> {
+    let fault = |error: StartError| BadInput::from(Diagnostic::of_file("serve", error.to_string()));
+    if std::path::Path::new(name).extension().is_some_and(|ending| ending == "jsonl") {
+        let cassette = cassette::read(name, &input::text(name)?)?;
+        return Server::replay(cassette, options).map_err(fault);
+    }
+    Server::start(&input::scenario(name)?, options).map_err(fault)
 }
 
 fn options(args: &Args) -> Result<Options, BadInput> {
@@ -94,6 +108,7 @@ fn options(args: &Args) -> Result<Options, BadInput> {
         lenient: args.lenient,
         context_length: args.context_length,
         models: args.models.clone(),
+        paced: args.paced,
         body_max: args.body_max,
         connections_max: args.connections_max,
         head_timeout: Duration::from_secs(args.head_timeout),

@@ -234,19 +234,19 @@ impl PlacedScript {
         // The newest words of the user that the script knows.
         let known = (0..shown.len()).rev().find_map(|at| Some((at, self.turn_at(shown, at)?)));
         let Some((at, turn)) = known else {
-            return own_place(shown, 0).map_or_else(Found::unknown, |place| Found {
+            return self.own_place(shown).map_or_else(Found::unknown, |place| Found {
                 lane: place.lane,
                 turn: usize::try_from(place.turn).ok().and_then(|turn| turn.checked_sub(1)),
                 child: usize::try_from(place.child).unwrap_or(0),
-                entry: usize::try_from(place.entry).unwrap_or(usize::MAX).saturating_add(1),
+                entry: usize::try_from(place.entry).map_or(0, |entry| entry + 1),
             });
         };
-        let main = entry_after(shown, at, turn, Lane::Main);
+        let main = self.entry_after(shown, at, turn, Lane::Main);
         if Some(at) == newest || main < self.turns[turn].list(Lane::Main, 0).len() {
             return Found { lane: Lane::Main, turn: Some(turn), child: 0, entry: main };
         }
         // The turn is over and somebody else speaks: the review.
-        let entry = entry_after(shown, newest.unwrap_or(at), turn, Lane::Review);
+        let entry = self.entry_after(shown, newest.unwrap_or(at), turn, Lane::Review);
         Found { lane: Lane::Review, turn: Some(turn), child: 0, entry }
     }
 
@@ -304,8 +304,50 @@ impl PlacedScript {
             .iter()
             .filter(|(goal, ..)| words.contains(goal.as_str()) || system.contains(goal.as_str()))
             .max_by_key(|(goal, ..)| goal.len())?;
-        let entry = entry_after(shown, first, *turn, Lane::Child);
+        let entry = self.entry_after(shown, first, *turn, Lane::Child);
         Some(Found { lane: Lane::Child, turn: Some(*turn), child: *nth, entry })
+    }
+}
+
+impl PlacedScript {
+    /// Which line is due behind message `at`: the one after the newest call that this script made there, and one more
+    /// for every answer in words that followed.
+    fn entry_after(&self, shown: &impl Shown, at: usize, turn: usize, lane: Lane) -> usize {
+        let mut entry = 0;
+        for message in at + 1..shown.len() {
+            if shown.who(message) != Who::Assistant {
+                continue;
+            }
+            let calls = shown.calls(message);
+            let own = calls.iter().find_map(|id| self.place_of(id));
+            match own {
+                Some(place) if place.turn == turn as u64 + 1 && place.lane == lane => {
+                    entry = usize::try_from(place.entry).map_or(0, |entry| entry + 1);
+                }
+                Some(_) => {}
+                None if !calls.is_empty() || !texts::is_blank(&shown.text(message)) => entry += 1,
+                // An empty answer is kept by some agents for the time of the turn.
+                None => {}
+            }
+        }
+        entry
+    }
+
+    /// The place of the newest call of ours.
+    fn own_place(&self, shown: &impl Shown) -> Option<CallPlace> {
+        (0..shown.len())
+            .rev()
+            .filter(|at| shown.who(*at) == Who::Assistant)
+            .find_map(|at| shown.calls(at).iter().find_map(|id| self.place_of(id)))
+    }
+
+    /// The place that an id names, if this script has it: ids come from outside, and from other scenarios.
+    fn place_of(&self, id: &str) -> Option<CallPlace> {
+        let place: CallPlace = id.parse().ok()?;
+        let turn = usize::try_from(place.turn).ok().and_then(|turn| self.turns.get(turn.checked_sub(1)?))?;
+        let child = usize::try_from(place.child).ok().filter(|child| *child < turn.goals.len().max(1))?;
+        let entry = usize::try_from(place.entry).ok()?;
+        (entry < turn.list(place.lane, child).len()).then_some(place)
     }
 }
 
@@ -342,36 +384,6 @@ impl Turn {
 
 fn ends(reply: &ReplySpec) -> bool {
     reply.all_calls().is_empty() && !leaves_no_trace(reply)
-}
-
-/// Which line is due behind message `at`: the one after the newest call that this script made there, and one more for
-/// every answer in words that followed.
-fn entry_after(shown: &impl Shown, at: usize, turn: usize, lane: Lane) -> usize {
-    let mut entry = 0;
-    for message in at + 1..shown.len() {
-        if shown.who(message) != Who::Assistant {
-            continue;
-        }
-        let own = shown.calls(message).iter().find_map(|id| id.parse::<CallPlace>().ok());
-        match own {
-            Some(place) if place.turn == turn as u64 + 1 && place.lane == lane => {
-                entry = usize::try_from(place.entry).unwrap_or(usize::MAX).saturating_add(1);
-            }
-            Some(_) => {}
-            None if !shown.calls(message).is_empty() || !texts::is_blank(&shown.text(message)) => entry += 1,
-            // An empty answer is kept by some agents for the time of the turn.
-            None => {}
-        }
-    }
-    entry
-}
-
-/// The place of the newest call of ours behind message `from`.
-fn own_place(shown: &impl Shown, from: usize) -> Option<CallPlace> {
-    (from..shown.len())
-        .rev()
-        .filter(|at| shown.who(*at) == Who::Assistant)
-        .find_map(|at| shown.calls(at).iter().find_map(|id| id.parse().ok()))
 }
 
 /// True when an agent that was given this asks again without a trace of it in the history.

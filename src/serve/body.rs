@@ -20,7 +20,12 @@ pub(super) enum Step {
     Pause(Duration),
     /// The connection breaks here.
     Cut,
+    /// It breaks now.
+    Broken,
 }
+
+/// Time for the bytes before a cut to leave.
+const BEFORE_CUT: Duration = Duration::from_millis(5);
 
 /// The body of an answer.
 #[derive(Debug)]
@@ -75,6 +80,11 @@ impl Body for ReplyBody {
                 Some(Step::Bytes(bytes)) => return Poll::Ready(Some(Ok(Frame::data(bytes)))),
                 Some(Step::Pause(time)) => self.sleep = Some(Box::pin(tokio::time::sleep(time))),
                 Some(Step::Cut) => {
+                    // What was said before must be on its way first.
+                    self.steps.push_front(Step::Broken);
+                    self.sleep = Some(Box::pin(tokio::time::sleep(BEFORE_CUT)));
+                }
+                Some(Step::Broken) => {
                     return Poll::Ready(Some(Err(io::Error::other("the scenario drops this stream"))));
                 }
             }

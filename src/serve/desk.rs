@@ -4,10 +4,13 @@
 //! written into the ledger, answered in the protocol's shape.
 
 use std::cell::RefCell;
+use std::future::Future;
 use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
+use hyper::body::Incoming;
+use hyper::{Request, Response};
 use serde_json::{Value, json};
 
 use crate::audit::prompt::{Piece, Prompt, Shape};
@@ -17,11 +20,12 @@ use crate::cache;
 use crate::cache::usage::Parts;
 use crate::lab::play::policy_digest;
 use crate::laws::Verdict;
-use crate::ledger::{Header, Ledger};
+use crate::ledger::{Header, Lane, Ledger};
 use crate::model::placed::{Due, PlacedScript};
 use crate::policy::Policy;
 use crate::scenario::{ReplySpec, Scenario};
 use crate::serve::Options;
+use crate::serve::body::ReplyBody;
 use crate::serve::book::{Book, Entry, Noted};
 use crate::serve::cassette::Cassette;
 use crate::serve::clean::Clean;
@@ -31,6 +35,8 @@ use crate::serve::refuse::{self, Refused};
 use crate::serve::render::{Answer, Fate, Flags, extra};
 use crate::serve::replay::Replay;
 use crate::serve::report::{self, SCHEMA, Tally, Trouble};
+use crate::serve::route::{self, Limits};
+use crate::serve::server::Work;
 use crate::serve::shown::{RuleAsk, Showing};
 use crate::serve::sink::Sink;
 use crate::serve::spoken::{self, Spoken};
@@ -101,7 +107,7 @@ pub(super) struct Desk {
     requests: u64,
     scenario: String,
     /// Requests under way.
-    pub(super) in_flight: usize,
+    in_flight: usize,
 }
 
 /// The desk as the connections share it.
@@ -341,6 +347,8 @@ impl Desk {
                 output: parts.output,
             }),
             failed: usage.is_none(),
+            // A title shares words with the conversation that it names, and is none of it.
+            conversation: Some(if beside(taken.due.lane) { taken.due.lane.word() } else { "" }.to_owned()),
             ..Record::default()
         };
         let judged = self.auditor.judge(&record, &taken.prompt);
@@ -448,11 +456,6 @@ impl Desk {
         (&self.options.models, self.options.context_length)
     }
 
-    /// Hands what was gathered to the ledger's file.
-    pub(super) fn flush(&mut self) {
-        self.sink.flush();
-    }
-
     /// What was found so far.
     pub(super) fn report(&self) -> Value {
         let verdict = self.sink.judge.verdict();
@@ -472,8 +475,31 @@ impl Desk {
         report::page(&self.tally, self.auditor.so_far().conversations)
     }
 
-    /// Ends the run.
-    pub(super) fn finish(mut self) -> Outcome {
+    /// Limits of one request.
+    pub(super) fn limits(&self) -> Limits {
+        Limits { body_max: self.options.body_max, body_timeout: self.options.body_timeout }
+    }
+}
+
+impl Work for Desk {
+    type End = Outcome;
+
+    fn handle(
+        desk: Shared,
+        request: Request<Incoming>,
+    ) -> impl Future<Output = io::Result<Response<ReplyBody>>> + 'static {
+        route::handle(desk, request)
+    }
+
+    fn flush(&mut self) {
+        self.sink.flush();
+    }
+
+    fn in_flight(&mut self) -> &mut usize {
+        &mut self.in_flight
+    }
+
+    fn finish(mut self) -> Outcome {
         self.pass_on();
         let (digest, events) = (self.sink.digest(), self.sink.count());
         let verdict = self.sink.judge.verdict();
@@ -495,4 +521,9 @@ impl Desk {
 fn scripted_usage(counted: &Parts, prompt: u64) -> Parts {
     let read = counted.read.min(prompt);
     Parts { fresh: prompt - read, read, output: counted.output, ..Parts::default() }
+}
+
+/// Lanes whose requests stand beside a conversation.
+fn beside(lane: Lane) -> bool {
+    matches!(lane, Lane::Title | Lane::Summary | Lane::Approver)
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
-use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use hyper::{Method, Request, StatusCode};
 use serde_json::{Value, json};
 
@@ -14,6 +14,7 @@ use crate::serve::body::ReplyBody;
 use crate::serve::desk::Shared;
 use crate::serve::refuse::{self, Refused};
 use crate::serve::render::{Answer, Fate};
+use crate::serve::server::Busy;
 
 /// Limits of one request.
 #[derive(Debug, Clone, Copy)]
@@ -28,12 +29,9 @@ type Reply = hyper::Response<ReplyBody>;
 const CREATED: i64 = 1_767_225_600;
 
 /// Answers one request. An error closes the connection without an answer.
-pub(super) async fn handle(
-    desk: Shared,
-    limits: Limits,
-    request: Request<Incoming>,
-) -> Result<Reply, io::Error> {
+pub(super) async fn handle(desk: Shared, request: Request<Incoming>) -> io::Result<Reply> {
     let _busy = Busy::on(&desk);
+    let limits = desk.borrow().limits();
     let path = request.uri().path().to_owned();
     let fate = match (request.method(), path.as_str()) {
         (&Method::POST, "/v1/chat/completions") => ask(&desk, limits, request, Shape::Chat).await,
@@ -49,10 +47,10 @@ pub(super) async fn handle(
         }
         (&Method::GET, "/_lab/report") => Fate::Answer(report(&desk, wants_page(&request))),
         (&Method::GET, "/_lab/report.html") => Fate::Answer(report(&desk, true)),
-        (method, "/v1/chat/completions" | "/v1/messages" | "/v1/responses" | "/v1/messages/count_tokens") => {
+        (method, path) if is_model_path(path) || path == "/v1/messages/count_tokens" => {
             let message = format!("{method} is not allowed here; expected POST");
             let refused = Refused::of(405, "invalid_request_error", message).code("method_not_allowed");
-            Fate::Answer(desk.borrow_mut().turned_away(shape_of(&path), &refused))
+            Fate::Answer(desk.borrow_mut().turned_away(shape_of(path), &refused))
         }
         (method, path) => {
             // Clients that look for the kind of a server ask for many things; none of them is a mistake.
@@ -77,7 +75,7 @@ fn report(desk: &Shared, page: bool) -> Answer {
     Answer::json(200, &desk.report(), desk.requests())
 }
 
-fn reply(answer: Answer) -> Reply {
+pub(super) fn reply(answer: Answer) -> Reply {
     let mut reply = Reply::new(answer.body);
     *reply.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let headers = reply.headers_mut();
@@ -124,22 +122,31 @@ fn wrong_type(request: &Request<Incoming>) -> Option<Refused> {
 
 /// The whole body within its limits.
 async fn body(request: Request<Incoming>, limits: Limits) -> io::Result<Result<Vec<u8>, Refused>> {
+    let (head, incoming) = request.into_parts();
+    collect(&head.headers, incoming, limits).await
+}
+
+/// The whole body behind a head, within its limits.
+pub(super) async fn collect(
+    headers: &HeaderMap,
+    mut incoming: Incoming,
+    limits: Limits,
+) -> io::Result<Result<Vec<u8>, Refused>> {
     let too_large = || {
         let message = format!("the body is longer than {} bytes", limits.body_max);
         Refused::of(413, "invalid_request_error", message).code("request_too_large")
     };
-    if let Some(encoding) = request.headers().get("content-encoding")
+    if let Some(encoding) = headers.get("content-encoding")
         && encoding != "identity"
     {
         let message = "bodies are taken without content encoding";
         return Ok(Err(Refused::of(415, "invalid_request_error", message).code("unsupported_encoding")));
     }
-    let announced = request.headers().get("content-length").and_then(|length| length.to_str().ok());
+    let announced = headers.get("content-length").and_then(|length| length.to_str().ok());
     let announced: usize = announced.and_then(|length| length.parse().ok()).unwrap_or(0);
     if announced > limits.body_max {
         return Ok(Err(too_large()));
     }
-    let mut incoming = request.into_body();
     let collect = async {
         // What is announced is believed up to a point; the rest is believed when it comes.
         let mut bytes = Vec::with_capacity(announced.min(1 << 20));
@@ -168,7 +175,13 @@ fn anthropic(request: &Request<Incoming>) -> bool {
     request.headers().contains_key("anthropic-version") || request.headers().contains_key("x-api-key")
 }
 
-fn shape_of(path: &str) -> Shape {
+/// True for the paths that a model answers on.
+pub(super) fn is_model_path(path: &str) -> bool {
+    matches!(path, "/v1/chat/completions" | "/v1/messages" | "/v1/responses")
+}
+
+/// In whose shape a path is answered.
+pub(super) fn shape_of(path: &str) -> Shape {
     if path.starts_with("/v1/messages") { Shape::Anthropic } else { Shape::Chat }
 }
 
@@ -207,29 +220,4 @@ fn card(name: &str, window: u64, anthropic: bool) -> Value {
         card["max_input_tokens"] = window.into();
     }
     card
-}
-
-/// Counts a request as under way for as long as it lives.
-struct Busy {
-    desk: Shared,
-}
-
-impl Busy {
-    fn on(desk: &Shared) -> Self {
-        desk.borrow_mut().in_flight += 1;
-        Self { desk: desk.clone() }
-    }
-}
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        if let Ok(mut desk) = self.desk.try_borrow_mut() {
-            desk.in_flight -= 1;
-        }
-    }
-}
-
-/// Requests under way.
-pub(super) fn in_flight(desk: &Shared) -> usize {
-    desk.borrow().in_flight
 }

@@ -3,14 +3,18 @@
 //! This is the one place of the lab that opens a socket for others.
 
 use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
+use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
@@ -18,14 +22,15 @@ use tokio::task::LocalSet;
 
 use crate::lab::play::{Plan, PlayError, policy_of};
 use crate::scenario::{Scenario, load};
+use crate::serve::body::ReplyBody;
 use crate::serve::cassette::Cassette;
-use crate::serve::desk::{Desk, Shared};
-use crate::serve::{Options, Outcome, route};
+use crate::serve::desk::Desk;
+use crate::serve::{Options, Outcome, RecordOptions, Recorded, record};
 
 /// Time that open connections get when the server stops.
 const GOODBYE: Duration = Duration::from_millis(500);
 
-/// Time between two writes of the ledger's file.
+/// Time between two writes of a file that grows.
 const FLUSH: Duration = Duration::from_millis(500);
 
 /// Bytes of a request's head, and of what is read ahead.
@@ -40,17 +45,63 @@ pub enum StartError {
         /// The address asked for.
         address: SocketAddr,
         /// Why.
-        source: std::io::Error,
+        source: io::Error,
     },
-    /// The ledger's file cannot be made.
-    #[error("the ledger cannot be written: {0}")]
-    Ledger(std::io::Error),
+    /// The file that is to be written cannot be made.
+    #[error("`{path}` cannot be written: {source}")]
+    File {
+        /// The file.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
     /// The scenario's knobs do not fit.
     #[error(transparent)]
     Scenario(#[from] PlayError),
     /// No thread could be had.
     #[error("no thread for the server: {0}")]
-    Thread(#[from] std::io::Error),
+    Thread(#[from] io::Error),
+}
+
+/// Who answers requests. Everything runs on one thread, so nothing is locked.
+pub(super) trait Work: Sized + 'static {
+    /// What is left at the end.
+    type End: Send + 'static;
+
+    /// Answers one request; an error closes the connection without an answer.
+    fn handle(
+        desk: Rc<RefCell<Self>>,
+        request: Request<Incoming>,
+    ) -> impl Future<Output = io::Result<Response<ReplyBody>>> + 'static;
+
+    /// Hands what was gathered to the file.
+    fn flush(&mut self);
+
+    /// Counter of requests under way.
+    fn in_flight(&mut self) -> &mut usize;
+
+    /// Ends the work.
+    fn finish(self) -> Self::End;
+}
+
+/// Counts a request as under way for as long as it lives.
+pub(super) struct Busy<W: Work> {
+    desk: Rc<RefCell<W>>,
+}
+
+impl<W: Work> Busy<W> {
+    pub(super) fn on(desk: &Rc<RefCell<W>>) -> Self {
+        *desk.borrow_mut().in_flight() += 1;
+        Self { desk: desk.clone() }
+    }
+}
+
+impl<W: Work> Drop for Busy<W> {
+    fn drop(&mut self) {
+        if let Ok(mut desk) = self.desk.try_borrow_mut() {
+            *desk.in_flight() -= 1;
+        }
+    }
 }
 
 /// The mock provider.
@@ -61,83 +112,50 @@ impl Server {
     /// Starts a server on a thread of its own, and answers once it listens.
     ///
     /// # Errors
-    /// When the address cannot be used, or the scenario's knobs do not fit.
+    /// When the address cannot be used, the ledger's file cannot be made, or the scenario's knobs do not fit.
     pub fn start(scenario: &Scenario, options: Options) -> Result<Running, StartError> {
-        run(scenario, None, options)
+        Self::run(scenario, None, options)
     }
 
     /// The same with recorded answers.
     ///
     /// # Errors
-    /// When the address cannot be used.
+    /// As [`Server::start`].
     pub fn replay(cassette: Cassette, options: Options) -> Result<Running, StartError> {
         let text = "format = 1\nname = \"cassette\"\n";
         let mut scenario = load("cassette", text).expect("an empty scenario is one");
         scenario.name.clone_from(&cassette.name);
-        run(&scenario, Some(cassette), options)
+        Self::run(&scenario, Some(cassette), options)
     }
-}
 
-fn run(scenario: &Scenario, cassette: Option<Cassette>, options: Options) -> Result<Running, StartError> {
-    let policy = policy_of(scenario, &Plan::default())?;
-    let scenario = scenario.clone();
-    let (stop, stopped) = oneshot::channel();
-    let (ready, listening) = mpsc::channel();
-    let thread = std::thread::Builder::new().name("serve".to_owned()).spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = match runtime {
-            Ok(runtime) => runtime,
-            Err(error) => {
-                let _ = ready.send(Err(StartError::Thread(error)));
-                return None;
-            }
-        };
-        let local = LocalSet::new();
-        local
-            .block_on(&runtime, async move {
-                let desk = match Desk::new(&scenario, cassette, &policy, options.clone()) {
-                    Ok(desk) => Rc::new(RefCell::new(desk)),
-                    Err(error) => {
-                        let _ = ready.send(Err(StartError::Ledger(error)));
-                        return None;
-                    }
-                };
-                let address = SocketAddr::new(options.host, options.port);
-                let listener = match listen(address).await {
-                    Ok((listener, address)) => {
-                        let _ = ready.send(Ok(address));
-                        listener
-                    }
-                    Err(source) => {
-                        let _ = ready.send(Err(StartError::Listen { address, source }));
-                        return None;
-                    }
-                };
-                serve(listener, &desk, &options, stopped).await;
-                Some(desk)
-            })
-            .map(|desk| {
-                // Connections that are still open die with the tasks that own them.
-                drop(local);
-                finish(desk)
-            })
-    })?;
-    match listening.recv() {
-        Ok(Ok(address)) => Ok(Running { address, stop: Some(stop), thread: Some(thread) }),
-        Ok(Err(error)) => Err(error),
-        Err(_) => Err(StartError::Thread(std::io::Error::other("the server's thread ended at once"))),
+    fn run(scenario: &Scenario, cassette: Option<Cassette>, options: Options) -> Result<Running, StartError> {
+        let policy = policy_of(scenario, &Plan::default())?;
+        let scenario = scenario.clone();
+        let limits = Limits::of(&options);
+        let file = options.ledger.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
+        start(limits, file, move || Desk::new(&scenario, cassette, &policy, options))
+    }
+
+    /// Starts a proxy that records.
+    ///
+    /// # Errors
+    /// When the address cannot be used, or the cassette's file cannot be made.
+    pub fn record(record: RecordOptions) -> Result<Running<Recorded>, StartError> {
+        let limits = Limits::of(&record.limits);
+        let file = record.cassette.display().to_string();
+        start(limits, file, move || record::Desk::new(&record))
     }
 }
 
 /// A server under way.
 #[derive(Debug)]
-pub struct Running {
+pub struct Running<E = Outcome> {
     address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<Option<Outcome>>>,
+    thread: Option<JoinHandle<Option<E>>>,
 }
 
-impl Running {
+impl<E> Running<E> {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -152,11 +170,11 @@ impl Running {
     ///
     /// # Panics
     /// When the server's thread panicked.
-    pub fn stop(mut self) -> Outcome {
+    pub fn stop(mut self) -> E {
         self.end().expect("a server that started has an outcome")
     }
 
-    fn end(&mut self) -> Option<Outcome> {
+    fn end(&mut self) -> Option<E> {
         if let Some(stop) = self.stop.take() {
             // A server whose thread is gone needs no word.
             let _ = stop.send(());
@@ -168,7 +186,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl<E> Drop for Running<E> {
     fn drop(&mut self) {
         if !std::thread::panicking() {
             let _ = self.end();
@@ -176,22 +194,11 @@ impl Drop for Running {
     }
 }
 
-async fn listen(address: SocketAddr) -> std::io::Result<(TcpListener, SocketAddr)> {
-    let listener = TcpListener::bind(address).await?;
-    let address = listener.local_addr()?;
-    Ok((listener, address))
-}
-
-fn finish(desk: Shared) -> Outcome {
-    let desk = Rc::try_unwrap(desk).unwrap_or_else(|_| panic!("a connection outlived its server"));
-    desk.into_inner().finish()
-}
-
 /// Waits for Ctrl-C or for the polite signal to end.
 ///
 /// # Errors
 /// When the process may not listen to signals.
-pub fn wait_for_signal() -> std::io::Result<()> {
+pub fn wait_for_signal() -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         #[cfg(unix)]
@@ -210,7 +217,70 @@ pub fn wait_for_signal() -> std::io::Result<()> {
     })
 }
 
-async fn serve(listener: TcpListener, desk: &Shared, options: &Options, mut stopped: oneshot::Receiver<()>) {
+/// Where to listen, and how much of what is taken.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    address: SocketAddr,
+    connections_max: usize,
+    head_timeout: Duration,
+}
+
+impl Limits {
+    fn of(options: &Options) -> Self {
+        Self {
+            address: SocketAddr::new(options.host, options.port),
+            connections_max: options.connections_max,
+            head_timeout: options.head_timeout,
+        }
+    }
+}
+
+/// Starts the thread, and answers once it listens. `file` is what `make` may fail to make.
+fn start<W: Work>(
+    limits: Limits,
+    file: String,
+    make: impl FnOnce() -> io::Result<W> + Send + 'static,
+) -> Result<Running<W::End>, StartError> {
+    let (stop, stopped) = oneshot::channel();
+    let (ready, listening) = mpsc::channel();
+    let thread = std::thread::Builder::new().name("serve".to_owned()).spawn(move || {
+        let (address, fail) = (limits.address, ready.clone());
+        let fail = move |error: StartError| {
+            // Whoever started this waits for the answer.
+            let _ = fail.send(Err(error));
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| fail(StartError::Thread(error))).ok()?;
+        let local = LocalSet::new();
+        let desk = local.block_on(&runtime, async move {
+            let listener = TcpListener::bind(address).await;
+            let listener = listener.and_then(|listener| Ok((listener.local_addr()?, listener)));
+            let (address, listener) =
+                listener.map_err(|source| fail(StartError::Listen { address, source })).ok()?;
+            let desk = make().map_err(|source| fail(StartError::File { path: file, source })).ok()?;
+            let desk = Rc::new(RefCell::new(desk));
+            let _ = ready.send(Ok(address));
+            serve(listener, &desk, limits, stopped).await;
+            Some(desk)
+        })?;
+        // Connections that are still open die with the tasks that own them.
+        drop(local);
+        let desk = Rc::try_unwrap(desk).unwrap_or_else(|_| panic!("a connection outlived its server"));
+        Some(desk.into_inner().finish())
+    })?;
+    match listening.recv() {
+        Ok(Ok(address)) => Ok(Running { address, stop: Some(stop), thread: Some(thread) }),
+        Ok(Err(error)) => Err(error),
+        Err(_) => Err(StartError::Thread(io::Error::other("the server's thread ended at once"))),
+    }
+}
+
+async fn serve<W: Work>(
+    listener: TcpListener,
+    desk: &Rc<RefCell<W>>,
+    limits: Limits,
+    mut stopped: oneshot::Receiver<()>,
+) {
     let open = Rc::new(Cell::new(0_usize));
     tokio::task::spawn_local(flush(desk.clone()));
     loop {
@@ -228,32 +298,31 @@ async fn serve(listener: TcpListener, desk: &Shared, options: &Options, mut stop
                 continue;
             }
         };
-        if open.get() >= options.connections_max {
+        if open.get() >= limits.connections_max {
             tokio::task::spawn_local(turn_away(stream));
             continue;
         }
         open.set(open.get() + 1);
-        let (desk, open, options) = (desk.clone(), open.clone(), options.clone());
+        let (desk, open) = (desk.clone(), open.clone());
         tokio::task::spawn_local(async move {
-            connection(stream, desk, &options).await;
+            connection(stream, desk, limits).await;
             open.set(open.get() - 1);
         });
     }
     // Answers on their way get a moment.
     let goodbye = tokio::time::Instant::now() + GOODBYE;
-    while route::in_flight(desk) > 0 && tokio::time::Instant::now() < goodbye {
+    while *desk.borrow_mut().in_flight() > 0 && tokio::time::Instant::now() < goodbye {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 
-async fn connection(stream: TcpStream, desk: Shared, options: &Options) {
+async fn connection<W: Work>(stream: TcpStream, desk: Rc<RefCell<W>>, limits: Limits) {
     // Small answers should not wait for more.
     let _ = stream.set_nodelay(true);
-    let limits = route::Limits { body_max: options.body_max, body_timeout: options.body_timeout };
-    let service = service_fn(move |request| route::handle(desk.clone(), limits, request));
+    let service = service_fn(move |request| W::handle(desk.clone(), request));
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(options.head_timeout)
+        .header_read_timeout(limits.head_timeout)
         .max_buf_size(HEAD_BYTES_MAX)
         .keep_alive(true)
         .serve_connection(TokioIo::new(stream), service)
@@ -264,8 +333,8 @@ async fn connection(stream: TcpStream, desk: Shared, options: &Options) {
     }
 }
 
-/// Hands the ledger to its file now and then, for people who look at it while it grows.
-async fn flush(desk: Shared) {
+/// Hands what was gathered to the file now and then, for people who look at it while it grows.
+async fn flush<W: Work>(desk: Rc<RefCell<W>>) {
     loop {
         tokio::time::sleep(FLUSH).await;
         desk.borrow_mut().flush();

@@ -4,6 +4,8 @@ use std::io::Write as _;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
+use serde_json::json;
+
 use crate::serve::agents::{Agent, Protocol};
 use crate::serve::support::{Mock, TWO_TURNS, read, request};
 
@@ -90,6 +92,35 @@ fn nothing_from_a_request_gets_into_the_headers_of_an_answer() {
     let answer = mock.get("/v1/models/a%0d%0ax-evil:%201");
     assert_eq!(answer.header("x-evil"), None);
     unharmed(mock);
+}
+
+#[test]
+fn ids_from_elsewhere_are_ids_like_any_other() {
+    let mock = Mock::start(TWO_TURNS, &[]);
+    let huge = u64::MAX;
+    let ids = [
+        "call_main-t9-r0-c0".to_owned(),
+        format!("call_main-t{huge}-r{huge}-c{huge}"),
+        format!("call_child-t1-k{huge}-r0-c0"),
+        "call_main-t1-r7".to_owned(),
+        "_-".to_owned(),
+        String::new(),
+    ];
+    for id in ids {
+        for say in ["What is in the folder?", "Something else."] {
+            let call =
+                json!({"id": id, "type": "function", "function": {"name": "terminal", "arguments": "{}"}});
+            let messages = json!([{"role": "user", "content": say},
+                {"role": "assistant", "content": null, "tool_calls": [call]},
+                {"role": "tool", "tool_call_id": id, "content": "x"}]);
+            let answer = mock.chat(&json!({"model": "m", "messages": messages}));
+            assert!(
+                answer.status == 200 || answer.json()["error"]["code"] == "script_exhausted",
+                "{id} {say}"
+            );
+        }
+    }
+    assert!(!mock.stop().stderr.contains("panicked"));
 }
 
 #[test]

@@ -52,7 +52,7 @@ fn main_children_review_title_and_summary_each_get_their_own_lines() {
             child.user(goal);
             child
         };
-        let (mut south, mut north) = (child("check the south light"), child("check the north light"));
+        let (south, mut north) = (child("check the south light"), child("check the north light"));
         assert_eq!(south.words(&south.ask(&mock)), "South is on.");
         assert_eq!(north.go_on(&mock), "North is on.");
         main.results(&dispatched, "dispatched");

@@ -5,6 +5,7 @@ mod clients;
 mod faults;
 mod lanes;
 mod protocols;
+mod record;
 mod refusals;
 mod runs;
 mod support;

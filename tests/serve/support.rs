@@ -47,7 +47,7 @@ pub fn one_turn(replies: &str) -> String {
 pub struct Mock {
     child: Child,
     pub address: String,
-    dir: tempfile::TempDir,
+    dir: Option<tempfile::TempDir>,
 }
 
 /// What a server said when it ended.
@@ -56,6 +56,14 @@ pub struct End {
     pub stdout: String,
     pub stderr: String,
     pub ledger: String,
+    dir: tempfile::TempDir,
+}
+
+impl End {
+    /// A file that the server wrote.
+    pub fn file(&self, name: &str) -> String {
+        std::fs::read_to_string(self.dir.path().join(name)).unwrap()
+    }
 }
 
 /// An answer.
@@ -71,10 +79,15 @@ pub struct Answer {
 impl Mock {
     /// Serves a scenario given as text.
     pub fn start(scenario: &str, arguments: &[&str]) -> Self {
+        let fixed = ["serve", "./scenario.toml", "--clock", "virtual", "--ledger", "ledger.jsonl"];
+        Self::command("scenario.toml", scenario, &[&fixed, arguments].concat())
+    }
+
+    /// Starts the command in a folder that holds one file.
+    pub fn command(name: &str, content: &str, arguments: &[&str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        std::fs::write(dir.path().join("scenario.toml"), scenario).unwrap();
+        std::fs::write(dir.path().join(name), content).unwrap();
         let mut child = Command::new(env!("CARGO_BIN_EXE_hermes-lab"))
-            .args(["serve", "./scenario.toml", "--clock", "virtual", "--ledger", "ledger.jsonl"])
             .args(arguments)
             .env_clear()
             .current_dir(dir.path())
@@ -89,7 +102,7 @@ impl Mock {
         let address = first.split("http://").nth(1).and_then(|rest| rest.split(';').next());
         let address = address.unwrap_or_else(|| panic!("no address in {first:?}")).to_owned();
         child.stderr = Some(lines.into_inner());
-        Self { child, address, dir }
+        Self { child, address, dir: Some(dir) }
     }
 
     /// Sends bytes as they are and reads until the server closes.
@@ -138,8 +151,9 @@ impl Mock {
         self.child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
         self.child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
         let code = self.child.wait().unwrap().code().expect("it ends by itself");
-        let ledger = std::fs::read_to_string(self.dir.path().join("ledger.jsonl")).unwrap_or_default();
-        End { code, stdout, stderr, ledger }
+        let dir = self.dir.take().unwrap();
+        let ledger = std::fs::read_to_string(dir.path().join("ledger.jsonl")).unwrap_or_default();
+        End { code, stdout, stderr, ledger, dir }
     }
 }
 
