@@ -14,6 +14,7 @@
 //! | `learning` | turns, reviews and tools, as far as requests show them |
 //! | `cassette`, `normal`, `replay` | recorded traffic and its playing back |
 //! | `record` | the proxy that writes a cassette |
+//! | `translate` | the command tool under the name that an agent knows |
 //! | `sink` | events judged, digested, written |
 //! | `report` | what a run has to say |
 //! | `book` | bytes that arrived as ledger events |
@@ -59,6 +60,7 @@ mod server;
 mod shown;
 mod sink;
 mod spoken;
+mod translate;
 
 pub use clock::ClockKind;
 pub use desk::Outcome;

@@ -14,6 +14,8 @@ mod laws;
 mod mechanism_cases;
 mod props;
 mod readme;
+#[cfg(feature = "real-clients")]
+mod real;
 mod serve;
 mod support;
 mod tidy;

@@ -117,6 +117,5 @@ fn options(args: &Args) -> Result<Options, BadInput> {
         keep_events: false,
         ledger: args.ledger.as_ref().map(PathBuf::from),
         teller: Teller::new(|line| eprintln!("{line}")),
-        ..Options::default()
     })
 }

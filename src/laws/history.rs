@@ -193,6 +193,8 @@ fn digest_of(segment: &Segment) -> Chain {
 }
 
 fn check_pairs(pairs: &mut Pairs, messages: &[Segment], common: usize, event: &Event, bench: &mut Bench) {
+    // A request for a title is no conversation.
+    let names = matches!(&event.what, What::Request(request) if request.lane == Lane::Title);
     if common < pairs.checked {
         *pairs = Pairs::default();
     }
@@ -221,7 +223,7 @@ fn check_pairs(pairs: &mut Pairs, messages: &[Segment], common: usize, event: &E
             pairs.open.clear();
         }
         // An interface of items asks nobody to take turns.
-        if let Some(last) = pairs.last.as_ref().filter(|last| !last.item && !seen.item) {
+        if let Some(last) = pairs.last.as_ref().filter(|last| !last.item && !seen.item && !names) {
             let plain = |glance: &Glance| glance.calls.is_empty() && glance.answers.is_empty();
             let same = last.role == seen.role && plain(last) && plain(&seen) && last.role != "tool";
             let wrong = same.then(|| (place.clone(), format!("two {} messages in a row", seen.role)));

@@ -324,10 +324,9 @@ impl PlacedScript {
                 Some(place) if place.turn == turn as u64 + 1 && place.lane == lane => {
                     entry = usize::try_from(place.entry).map_or(0, |entry| entry + 1);
                 }
-                Some(_) => {}
                 None if !calls.is_empty() || !texts::is_blank(&shown.text(message)) => entry += 1,
-                // An empty answer is kept by some agents for the time of the turn.
-                None => {}
+                // Calls of another place; empty answers, which some agents keep for the time of the turn.
+                _ => {}
             }
         }
         entry

@@ -151,7 +151,7 @@ impl Book {
     pub(super) fn request(&mut self, entry: &Entry<'_>) -> Noted {
         self.requests += 1;
         let session = self.session(entry);
-        let conversation = (session.clone(), entry.due.lane, self.which(entry));
+        let conversation = (session.clone(), entry.due.lane, which(entry));
         let origin = (entry.due.lane == Lane::Review).then(|| (session.clone(), Lane::Main, 0));
         let hashes: Vec<u128> = entry.pieces.iter().map(|piece| piece.hash).collect();
         let own = self.kept.remove(&conversation);
@@ -199,14 +199,6 @@ impl Book {
         self.kept.insert(conversation, kept);
         self.let_go();
         Noted { session, request }
-    }
-
-    /// Which of its kind in the session: reviews are copied anew from the main line, other lanes go on.
-    fn which(&self, entry: &Entry<'_>) -> u64 {
-        match entry.due.lane {
-            Lane::Review => entry.due.place.turn,
-            _ => 0,
-        }
     }
 
     fn session(&mut self, entry: &Entry<'_>) -> Name {
@@ -288,6 +280,14 @@ impl Book {
             self.recorder.forget(&key);
             self.forgotten.push((key.0, key.1));
         }
+    }
+}
+
+/// Which of its kind in the session: reviews are copied anew from the main line, other lanes go on.
+fn which(entry: &Entry<'_>) -> u64 {
+    match entry.due.lane {
+        Lane::Review => entry.due.place.turn,
+        _ => 0,
     }
 }
 

@@ -137,7 +137,7 @@ pub fn usage_of(content_type: &str, text: &str) -> Value {
         match &mut usage {
             // The first event counts the prompt, the last one the answer.
             Value::Object(known) => {
-                known.extend(found.iter().map(|(name, count)| (name.clone(), count.clone())))
+                known.extend(found.iter().map(|(name, count)| (name.clone(), count.clone())));
             }
             _ => usage = Value::Object(found.clone()),
         }

@@ -31,6 +31,7 @@ use crate::serve::cassette::Cassette;
 use crate::serve::clean::Clean;
 use crate::serve::clock::ServeClock;
 use crate::serve::counter::Counter;
+use crate::serve::learning::tool_names;
 use crate::serve::refuse::{self, Refused};
 use crate::serve::render::{Answer, Fate, Flags, extra};
 use crate::serve::replay::Replay;
@@ -40,10 +41,11 @@ use crate::serve::server::Work;
 use crate::serve::shown::{RuleAsk, Showing};
 use crate::serve::sink::Sink;
 use crate::serve::spoken::{self, Spoken};
+use crate::serve::translate::translated;
 use crate::world::Millis;
 
 /// How long a request without an answer is held when the script does not say.
-const HOLD: Duration = Duration::from_mins(10);
+const HOLD: Duration = Duration::from_secs(600);
 
 /// What a run of the mock provider leaves behind.
 #[derive(Debug)]
@@ -327,7 +329,12 @@ impl Desk {
 
     fn spoken(&self, taken: &Taken, reply: &ReplySpec) -> Spoken {
         let prefix = if taken.shape == Shape::Anthropic { "toolu_" } else { "call_" };
-        let spoken = Spoken::of(&taken.due, reply, prefix, &taken.prompt);
+        let mut spoken = Spoken::of(&taken.due, reply, prefix, &taken.prompt);
+        if !spoken.calls.is_empty() {
+            let tools = tool_names(&taken.prompt);
+            let calls = std::mem::take(&mut spoken.calls);
+            spoken.calls = calls.into_iter().map(|call| translated(call, &tools)).collect();
+        }
         Spoken { model: taken.prompt.model.clone(), created: self.clock.now() / 1_000, ..spoken }
     }
 

@@ -172,7 +172,8 @@ fn speaks_of_permission(reason: &str) -> bool {
         .any(|words| reason.contains(words))
 }
 
-fn tool_names(prompt: &Prompt) -> Vec<Name> {
+/// Names of the tools that a request offers.
+pub(super) fn tool_names(prompt: &Prompt) -> Vec<Name> {
     let tools = (0..prompt.segs.len()).take_while(|at| prompt.segs[*at].level == Level::Tools);
     tools.filter_map(|at| name_of(&prompt.value(at)?)).collect()
 }

@@ -45,7 +45,9 @@ pub struct Options {
 
 /// Somebody who is told a line at a time.
 #[derive(Clone, Default)]
-pub struct Teller(Option<Arc<dyn Fn(&str) + Send + Sync>>);
+pub struct Teller(Option<Tell>);
+
+type Tell = Arc<dyn Fn(&str) + Send + Sync>;
 
 impl Teller {
     /// Tells this one.
@@ -78,8 +80,8 @@ impl Default for Options {
             models: Vec::new(),
             body_max: 32 << 20,
             connections_max: 4_096,
-            head_timeout: Duration::from_mins(2),
-            body_timeout: Duration::from_mins(1),
+            head_timeout: Duration::from_secs(120),
+            body_timeout: Duration::from_secs(60),
             keep_events: true,
             paced: false,
             ledger: None,

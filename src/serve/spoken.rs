@@ -35,7 +35,7 @@ const PIECE: usize = 24;
 impl Spoken {
     /// What a line of the script says.
     pub(super) fn of(due: &Due, reply: &ReplySpec, id_prefix: &str, prompt: &Prompt) -> Self {
-        let place = unused(due.id(), id_prefix, prompt);
+        let place = unused(&due.id(), id_prefix, prompt);
         let calls: Vec<ToolCall> = reply
             .all_calls()
             .into_iter()
@@ -77,12 +77,12 @@ impl Spoken {
 }
 
 /// The place with a number behind it when a conversation comes to it a second time: no id is used twice.
-fn unused(place: String, id_prefix: &str, prompt: &Prompt) -> String {
+fn unused(place: &str, id_prefix: &str, prompt: &Prompt) -> String {
     let taken = |place: &str| {
         let id = hash_of_id(&format!("{id_prefix}{place}-c0"));
         prompt.ids.iter().any(|fact| fact.id == id)
     };
-    let mut found = place.clone();
+    let mut found = place.to_owned();
     let mut number = 1;
     while taken(&found) {
         number += 1;

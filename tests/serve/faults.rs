@@ -1,4 +1,5 @@
 //! Scripted faults as clients meet them, and that what comes after a fault is the next line of the script.
+#![expect(clippy::disallowed_methods, reason = "patience is measured in real time")]
 
 use std::time::{Duration, Instant};
 

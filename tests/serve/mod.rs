@@ -8,4 +8,4 @@ mod protocols;
 mod record;
 mod refusals;
 mod runs;
-mod support;
+pub mod support;

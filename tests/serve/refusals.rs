@@ -9,11 +9,11 @@ fn call(id: &str) -> Value {
         {"id": id, "type": "function", "function": {"name": "terminal", "arguments": "{}"}}]})
 }
 
-fn chat(messages: Value) -> Value {
+fn chat(messages: &Value) -> Value {
     json!({"model": "m", "messages": messages})
 }
 
-fn anthropic(system: Value, messages: Value) -> Value {
+fn anthropic(system: &Value, messages: &Value) -> Value {
     json!({"model": "claude-sonnet-4-5", "max_tokens": 10, "system": system, "messages": messages})
 }
 
@@ -29,43 +29,47 @@ fn cases() -> Vec<(&'static str, Value, &'static str)> {
         {"type": "tool_use", "id": "t1", "name": "terminal", "input": {}}]});
     let five: Vec<Value> = (0..5).map(|n| marked(&format!("part {n}"), "5m")).collect();
     vec![
-        ("/v1/chat/completions", chat(json!([user, result])), "response to a preceding message"),
-        ("/v1/chat/completions", chat(json!([user, call("c1"), user])), "did not have response messages: c1"),
-        ("/v1/chat/completions", chat(json!([user, call("c1")])), "did not have response messages: c1"),
-        ("/v1/chat/completions", chat(json!([])), "Missing required parameter: 'messages'"),
+        ("/v1/chat/completions", chat(&json!([user, result])), "response to a preceding message"),
+        (
+            "/v1/chat/completions",
+            chat(&json!([user, call("c1"), user])),
+            "did not have response messages: c1",
+        ),
+        ("/v1/chat/completions", chat(&json!([user, call("c1")])), "did not have response messages: c1"),
+        ("/v1/chat/completions", chat(&json!([])), "Missing required parameter: 'messages'"),
         ("/v1/chat/completions", json!({"messages": [user]}), "you must provide a model parameter"),
         (
             "/v1/messages",
             anthropic(
-                json!("s"),
-                json!([{"role": "user", "content": [
+                &json!("s"),
+                &json!([{"role": "user", "content": [
                 {"type": "tool_result", "tool_use_id": "t1", "content": "x"}]}]),
             ),
             "unexpected `tool_use_id` found in `tool_result` blocks: t1",
         ),
         (
             "/v1/messages",
-            anthropic(json!("s"), json!([user, used, {"role": "user", "content": "And?"}])),
+            anthropic(&json!("s"), &json!([user, used, {"role": "user", "content": "And?"}])),
             "`tool_use` ids were found without `tool_result` blocks immediately after: t1",
         ),
         (
             "/v1/messages",
-            anthropic(json!(five), json!([user])),
+            anthropic(&json!(five), &json!([user])),
             "A maximum of 4 blocks with cache_control may be provided. Found 5.",
         ),
         (
             "/v1/messages",
-            anthropic(json!([marked("a", "5m"), marked("b", "1h")]), json!([user])),
+            anthropic(&json!([marked("a", "5m"), marked("b", "1h")]), &json!([user])),
             "a ttl='1h' cache_control block must not come after a ttl='5m'",
         ),
         (
             "/v1/messages",
-            anthropic(json!("s"), json!([{"role": "user", "content": [marked("", "5m")]}])),
+            anthropic(&json!("s"), &json!([{"role": "user", "content": [marked("", "5m")]}])),
             "cache_control cannot be set for empty text blocks",
         ),
         (
             "/v1/messages",
-            anthropic(json!("s"), json!([{"role": "user", "content": [{"type": "text", "text": ""}]}])),
+            anthropic(&json!("s"), &json!([{"role": "user", "content": [{"type": "text", "text": ""}]}])),
             "text content blocks must be non-empty",
         ),
         ("/v1/messages", json!({"model": "m", "messages": [user]}), "max_tokens: Field required"),
@@ -110,10 +114,10 @@ fn a_strict_server_refuses_and_reports() {
 fn a_lenient_server_answers_and_reports() {
     let mock = Mock::start(&one_turn("{ say = \"Done.\" }"), &["--lenient"]);
     let user = json!({"role": "user", "content": "Go on."});
-    let orphan = chat(json!([{"role": "tool", "tool_call_id": "c9", "content": "x"}, user]));
+    let orphan = chat(&json!([{"role": "tool", "tool_call_id": "c9", "content": "x"}, user]));
     assert_eq!(mock.chat(&orphan).status, 200);
     let five: Vec<Value> = (0..5).map(|n| marked(&format!("part {n}"), "5m")).collect();
-    assert_eq!(mock.messages(&anthropic(json!(five), json!([user]))).status, 200);
+    assert_eq!(mock.messages(&anthropic(&json!(five), &json!([user]))).status, 200);
     let end = mock.stop();
     assert_eq!(end.code, 1);
     assert!(end.stdout.contains("Found 5"), "{}", end.stdout);
@@ -124,7 +128,7 @@ fn a_lenient_server_answers_and_reports() {
 fn a_prompt_above_the_window_is_refused_with_the_limit_in_its_words() {
     let mock = Mock::start(&one_turn("{ say = \"Done.\" }"), &["--context-length", "1000"]);
     let long = "The lamp is lit at dusk. ".repeat(400);
-    let body = chat(json!([{"role": "system", "content": long}, {"role": "user", "content": "Go on."}]));
+    let body = chat(&json!([{"role": "system", "content": long}, {"role": "user", "content": "Go on."}]));
     let error = mock.chat(&body).json();
     assert_eq!(error["error"]["code"], "context_length_exceeded");
     assert!(error["error"]["message"].as_str().unwrap().contains("maximum context length is 1000 tokens"));
@@ -137,9 +141,9 @@ fn a_refused_request_leaves_no_trace_in_the_cache() {
     let long = "The lamp is lit at dusk and put out at dawn. ".repeat(300);
     let user = json!({"role": "user", "content": "Go on."});
     let wrong = json!([marked(&long, "5m"), marked("b", "1h")]);
-    assert_eq!(mock.messages(&anthropic(wrong, json!([user]))).status, 400);
+    assert_eq!(mock.messages(&anthropic(&wrong, &json!([user]))).status, 400);
     let right = json!([marked(&long, "5m")]);
-    let usage = mock.messages(&anthropic(right, json!([user]))).json()["usage"].clone();
+    let usage = mock.messages(&anthropic(&right, &json!([user]))).json()["usage"].clone();
     assert_eq!(usage["cache_read_input_tokens"], 0);
     assert!(usage["cache_creation_input_tokens"].as_u64().is_some_and(|written| written > 1_024));
     mock.stop();
@@ -148,7 +152,7 @@ fn a_refused_request_leaves_no_trace_in_the_cache() {
 #[test]
 fn a_request_that_the_script_has_no_line_for_is_told_what_there_is() {
     let mock = Mock::start(&one_turn("{ say = \"Done.\" }"), &[]);
-    let error = mock.chat(&chat(json!([{"role": "user", "content": "Something else."}]))).json();
+    let error = mock.chat(&chat(&json!([{"role": "user", "content": "Something else."}]))).json();
     assert_eq!(error["error"]["code"], "script_exhausted");
     let message = error["error"]["message"].as_str().unwrap();
     assert!(message.contains("session `s1`, turn 1 has 1 for lane `main`"), "{message}");
