@@ -66,7 +66,7 @@ pub use clock::ClockKind;
 pub use desk::Outcome;
 pub use options::{Options, Teller};
 pub use record::{RecordOptions, Recorded};
-pub use server::{Running, Server, StartError, wait_for_signal};
+pub use server::{EndSignal, Running, Server, StartError};
 
 /// Name of the model on the card when none is given.
 pub const MOCK_MODEL: &str = "mock-model";

@@ -75,11 +75,16 @@ pub(super) fn find(
         .filter(|at| name.is_none_or(|name| threads[*at].name == name))
         .filter(|at| by_name || threads[*at].last.shape == prompt.shape)
         .collect();
-    candidates.sort_by_key(|at| std::cmp::Reverse(threads[*at].touched));
+    // Only the newest are looked at; the others need no order.
+    let newest = |at: &usize| std::cmp::Reverse(threads[*at].touched);
+    if candidates.len() > LOOKED_AT {
+        candidates.select_nth_unstable_by_key(LOOKED_AT, newest);
+        candidates.truncate(LOOKED_AT);
+    }
+    candidates.sort_by_key(newest);
     if by_name {
         return candidates.first().map_or(Kinship::New, |at| Kinship::Follows(*at));
     }
-    candidates.truncate(LOOKED_AT);
     if let Some(found) = extended(threads, &candidates, prompt) {
         return found;
     }

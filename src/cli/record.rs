@@ -7,9 +7,9 @@ use serde_json::json;
 
 use crate::cli::{Answer, BadInput, CommandResult, input, json_text};
 use crate::diag::Diagnostic;
-use crate::serve::{Options, RecordOptions, Server, wait_for_signal};
+use crate::serve::{EndSignal, Options, RecordOptions, Server};
 
-/// Pass requests on to a real provider and write them down as a cassette that `serve` plays back
+/// Pass requests on to a real provider and write a cassette for `serve`
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The provider, such as https://api.anthropic.com
@@ -52,13 +52,14 @@ pub(super) fn run(args: &Args) -> CommandResult {
         hash_bodies: args.hash_bodies,
         limits: Options { host: args.host, port: args.port, ..Options::default() },
     };
+    let signal = EndSignal::listen().map_err(|error| fault(&error))?;
     let running = Server::record(record).map_err(|error| fault(&error))?;
     let address = running.address();
     if let Some(path) = &args.address_file {
         input::write(path, &format!("{address}\n"))?;
     }
     eprintln!("recording at http://{address}; Ctrl-C ends it");
-    wait_for_signal().map_err(|error| fault(&error))?;
+    signal.wait().map_err(|error| fault(&error))?;
     let recorded = running.stop();
     if let Some(error) = &recorded.write_failed {
         let message = format!("cannot be written: {}", input::reason(error));

@@ -1,5 +1,6 @@
 //! `hermes-lab serve`
 
+use std::io::Write as _;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,9 +8,7 @@ use std::time::Duration;
 use crate::cli::{Answer, BadInput, CommandResult, input, json_text};
 use crate::diag::Diagnostic;
 use crate::policy::{CacheModel, KnobValue as _};
-use crate::serve::{
-    ClockKind, Options, Running, Server, StartError, Teller, cassette, report, wait_for_signal,
-};
+use crate::serve::{ClockKind, EndSignal, Options, Running, Server, StartError, Teller, cassette, report};
 
 /// Serve a scenario as a model provider that real agents can be pointed at
 #[derive(Debug, clap::Args)]
@@ -67,13 +66,14 @@ pub(super) fn run(args: &Args) -> CommandResult {
     let options = options(args)?;
     let fault =
         |error: &dyn std::fmt::Display| BadInput::from(Diagnostic::of_file("serve", error.to_string()));
+    let signal = EndSignal::listen().map_err(|error| fault(&error))?;
     let running = start(&args.scenario, options)?;
     let address = running.address();
     if let Some(path) = &args.address_file {
         input::write(path, &format!("{address}\n"))?;
     }
     eprintln!("serving `{}` at http://{address}; Ctrl-C ends it", args.scenario);
-    wait_for_signal().map_err(|error| fault(&error))?;
+    signal.wait().map_err(|error| fault(&error))?;
     let outcome = running.stop();
     if let (Some(error), Some(path)) = (&outcome.write_failed, &args.ledger) {
         return Err(Diagnostic::of_file(path, format!("cannot be written: {}", input::reason(error))).into());
@@ -116,6 +116,9 @@ fn options(args: &Args) -> Result<Options, BadInput> {
         // A server may run for days; what it saw is in the file.
         keep_events: false,
         ledger: args.ledger.as_ref().map(PathBuf::from),
-        teller: Teller::new(|line| eprintln!("{line}")),
+        teller: Teller::new(|line| {
+            // Whoever closed standard error does not want to know.
+            let _ = writeln!(std::io::stderr().lock(), "{line}");
+        }),
     })
 }

@@ -154,7 +154,7 @@ impl State {
                     );
                     ("cut".to_owned(), evidence)
                 });
-                bench.subject("L4.cut-keeps-self.pairs", event, wrong);
+                bench.subject("L4.cut-keeps-pairs", event, wrong);
                 let wrong =
                     compaction.lost_instructions.first().map(|text| ("summary".to_owned(), excerpt(text)));
                 bench.subject("L4.instructions-kept", event, wrong);

@@ -245,7 +245,11 @@ impl PlacedScript {
         if Some(at) == newest || main < self.turns[turn].list(Lane::Main, 0).len() {
             return Found { lane: Lane::Main, turn: Some(turn), child: 0, entry: main };
         }
-        // The turn is over and somebody else speaks: the review.
+        // The turn is over and somebody else speaks: the review, or a user who says what is not in the script.
+        let scripted = !self.turns[turn].list(Lane::Review, 0).is_empty() || self.has_rules(Lane::Review);
+        if !scripted && !newest.is_some_and(|newest| texts::asks_for_review(&shown.text(newest))) {
+            return Found { lane: Lane::Main, turn: Some(turn), child: 0, entry: main };
+        }
         let entry = self.entry_after(shown, newest.unwrap_or(at), turn, Lane::Review);
         Found { lane: Lane::Review, turn: Some(turn), child: 0, entry }
     }

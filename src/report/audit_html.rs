@@ -11,8 +11,26 @@ use crate::report::audit::{View, conversations, mask, shown};
 /// Requests that one page shows; the rest is counted.
 const REQUESTS_MAX: usize = 20_000;
 
+/// A table above the audit: what else a run has to say.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct Part {
+    /// Its heading.
+    pub head: &'static str,
+    /// What stands there when there are no rows.
+    pub none: &'static str,
+    /// Names of the columns.
+    pub columns: &'static [&'static str],
+    /// The rows.
+    pub rows: Vec<Vec<String>>,
+}
+
 /// The page.
 pub fn page(view: &View<'_>) -> String {
+    page_of(view, None)
+}
+
+/// The page of a run: a title and tables above the audit.
+pub fn page_of(view: &View<'_>, run: Option<(&str, &[Part])>) -> String {
     let masked = |text: &str| mask(view.redact, text);
     let requests: Vec<Value> = view
         .audit
@@ -37,6 +55,7 @@ pub fn page(view: &View<'_>) -> String {
     let data = json!({
         "summary": summary, "conversations": conversations(view), "requests": requests, "mends": mends,
         "left_out": view.audit.requests.len().saturating_sub(REQUESTS_MAX),
+        "run": run.map(|(title, parts)| json!({"title": title, "parts": parts})),
     });
     PAGE.replacen("@DATA@", &harmless(&data.to_string()), 1)
 }

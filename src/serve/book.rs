@@ -18,7 +18,7 @@ use crate::serve::spoken::Spoken;
 use crate::wire::{Chain, Level, Segment};
 use crate::world::Millis;
 
-/// Conversations that are remembered; the least recently used one goes when there are more.
+/// Conversations that are remembered; the least recently used half goes when there are more.
 const CONVERSATIONS_MAX: usize = 4_096;
 /// Bytes of text that all of them may hold together.
 const BYTES_MAX: usize = 256 << 20;
@@ -47,8 +47,10 @@ pub(super) struct Book {
     playing: BTreeMap<String, Name>,
     kept: BTreeMap<Conversation, Kept>,
     bytes: usize,
-    /// How many sessions began under a name.
+    /// Sessions that began.
     begun: BTreeSet<Name>,
+    /// How many conversations began under a stem.
+    stems: BTreeMap<String, u64>,
     learning: Learning,
     requests: u64,
 }
@@ -83,6 +85,7 @@ impl Book {
             kept: BTreeMap::new(),
             bytes: 0,
             begun: BTreeSet::new(),
+            stems: BTreeMap::new(),
             learning: Learning::default(),
             requests: 0,
         }
@@ -238,13 +241,15 @@ impl Book {
             Lane::Main => "c".to_owned(),
             lane => lane.word().to_owned(),
         };
-        let mut name: Name = stem.as_str().into();
-        let mut number = 1;
-        while self.begun.contains(&name) {
-            number += 1;
-            name = format!("{stem}+{number}").into();
+        let number = self.stems.entry(stem.clone()).or_insert(0);
+        loop {
+            *number += 1;
+            let name: Name =
+                if *number == 1 { stem.as_str().into() } else { format!("{stem}+{number}").into() };
+            if !self.begun.contains(&name) {
+                return name;
+            }
         }
-        name
     }
 
     fn compaction(&mut self, session: &Name, before: &Before, after: &Kept) {
@@ -273,9 +278,15 @@ impl Book {
     }
 
     fn let_go(&mut self) {
-        while (self.kept.len() > CONVERSATIONS_MAX || self.bytes > BYTES_MAX) && self.kept.len() > 1 {
-            let oldest = self.kept.iter().min_by_key(|(_, kept)| kept.touched).map(|(key, _)| key.clone());
-            let Some(key) = oldest else { return };
+        if self.kept.len() <= CONVERSATIONS_MAX && self.bytes <= BYTES_MAX {
+            return;
+        }
+        // The older half at once, so that the search for it is paid for rarely.
+        let mut oldest: Vec<(u64, Conversation)> =
+            self.kept.iter().map(|(key, kept)| (kept.touched, key.clone())).collect();
+        oldest.sort_unstable_by_key(|(touched, _)| *touched);
+        oldest.truncate(oldest.len() / 2);
+        for (_, key) in oldest {
             self.bytes -= self.kept.remove(&key).map_or(0, |kept| kept.bytes);
             self.recorder.forget(&key);
             self.forgotten.push((key.0, key.1));

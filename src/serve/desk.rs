@@ -479,7 +479,8 @@ impl Desk {
 
     /// The same as a page.
     pub(super) fn page(&self) -> String {
-        report::page(&self.tally, self.auditor.so_far().conversations)
+        let verdict = self.sink.judge.verdict();
+        report::page(&self.scenario, &verdict, &self.tally, self.auditor.so_far().conversations)
     }
 
     /// Limits of one request.

@@ -6,8 +6,10 @@ use serde_json::{Value, json};
 use crate::audit::summary::summarise;
 use crate::audit::{Audit, Judged};
 use crate::cache::usage::Parts;
+use crate::laws::Verdict;
 use crate::ledger::Lane;
 use crate::report::audit::View;
+use crate::report::audit_html::{Part, page_of};
 use crate::report::grouped;
 use crate::serve::Outcome;
 
@@ -152,7 +154,7 @@ pub fn summary(outcome: &Outcome) -> String {
 }
 
 /// The page of a run.
-pub(super) fn page(tally: &Tally, conversations: Vec<String>) -> String {
+pub(super) fn page(scenario: &str, verdict: &Verdict, tally: &Tally, conversations: Vec<String>) -> String {
     let audit = Audit {
         requests: tally.judged.clone(),
         samples: Vec::new(),
@@ -161,5 +163,46 @@ pub(super) fn page(tally: &Tally, conversations: Vec<String>) -> String {
         pinned: Vec::new(),
     };
     let summary = summarise(&audit);
-    crate::report::audit_html::page(&View { audit: &audit, readings: &[], summary: &summary, redact: false })
+    let view = View { audit: &audit, readings: &[], summary: &summary, redact: false };
+    let title = format!("Run of {scenario}");
+    page_of(&view, Some((&title, &parts(verdict, tally))))
+}
+
+fn parts(verdict: &Verdict, tally: &Tally) -> [Part; 3] {
+    let findings = verdict.findings().map(|finding| {
+        vec![
+            finding.check.to_owned(),
+            finding.session.clone(),
+            format!("event {}, {}", finding.event, finding.place),
+            finding.evidence.clone(),
+        ]
+    });
+    let troubles = |list: &[Trouble]| -> Vec<Vec<String>> {
+        let row = |trouble: &Trouble| {
+            let request = trouble.request.to_string();
+            vec![request, trouble.session.clone(), trouble.kind.clone(), trouble.message.clone()]
+        };
+        list.iter().map(row).collect()
+    };
+    let columns = &["request", "session", "kind", "message"];
+    [
+        Part {
+            head: "What the laws found",
+            none: "Nothing.",
+            columns: &["check", "session", "where", "evidence"],
+            rows: findings.collect(),
+        },
+        Part {
+            head: "What a provider refuses",
+            none: "Nothing was refused.",
+            columns,
+            rows: troubles(&tally.refusals),
+        },
+        Part {
+            head: "Faults of the script",
+            none: "None so far.",
+            columns,
+            rows: troubles(&tally.faults_told),
+        },
+    ]
 }

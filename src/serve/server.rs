@@ -194,27 +194,56 @@ impl<E> Drop for Running<E> {
     }
 }
 
-/// Waits for Ctrl-C or for the polite signal to end.
-///
-/// # Errors
-/// When the process may not listen to signals.
-pub fn wait_for_signal() -> io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
+/// Ctrl-C, and the polite signal to end. Listened to from the moment on that it is made, so that a server that announces
+/// itself afterwards always ends in order.
+#[derive(Debug)]
+pub struct EndSignal {
+    runtime: tokio::runtime::Runtime,
+    #[cfg(unix)]
+    signals: [tokio::signal::unix::Signal; 2],
+}
+
+impl EndSignal {
+    /// Begins to listen.
+    ///
+    /// # Errors
+    /// When the process may not listen to signals.
+    pub fn listen() -> io::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        #[cfg(unix)]
+        let signals = {
+            use tokio::signal::unix::{SignalKind, signal};
+            let _inside = runtime.enter();
+            [signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?]
+        };
+        Ok(Self {
+            runtime,
+            #[cfg(unix)]
+            signals,
+        })
+    }
+
+    /// Waits for one of them.
+    ///
+    /// # Errors
+    /// When the process may not listen to signals.
+    pub fn wait(self) -> io::Result<()> {
         #[cfg(unix)]
         {
-            use tokio::signal::unix::{SignalKind, signal};
-            let mut end = signal(SignalKind::terminate())?;
-            tokio::select! {
-                interrupted = tokio::signal::ctrl_c() => interrupted,
-                _ = end.recv() => Ok(()),
-            }
+            let [mut interrupt, mut terminate] = self.signals;
+            self.runtime.block_on(async {
+                tokio::select! {
+                    _ = interrupt.recv() => {}
+                    _ = terminate.recv() => {}
+                }
+            });
+            Ok(())
         }
         #[cfg(not(unix))]
         {
-            tokio::signal::ctrl_c().await
+            self.runtime.block_on(tokio::signal::ctrl_c())
         }
-    })
+    }
 }
 
 /// Where to listen, and how much of what is taken.

@@ -151,6 +151,40 @@ fn the_words_of_a_turn_may_stand_among_others_and_the_same_words_mean_the_next_t
 }
 
 #[test]
+fn a_user_who_says_what_is_not_in_the_script_is_told_so_and_a_review_is_not() {
+    let scenario = "format = 1\nname = \"plain\"\n[[act]]\nopen.name = \"s1\"\n[[act]]\n[act.turn]\nsay = \"Go on.\"\n\
+                    replies = [{ say = \"Done.\" }]\n";
+    let mock = Mock::start(scenario, &[]);
+    let mut agent = Agent::new(Protocol::Chat);
+    agent.turn(&mock, "Go on.");
+    let mut review = Agent { history: agent.history.clone(), ..Agent::new(Protocol::Chat) };
+    review.user("Review the conversation above and save to memory what is worth keeping.");
+    assert_eq!(review.words(&review.ask(&mock)), "Nothing to save.");
+    agent.user("And what about the weather?");
+    assert_eq!(agent.ask(&mock).json()["error"]["code"], "script_exhausted");
+    mock.stop();
+}
+
+#[test]
+fn the_command_tool_is_called_by_the_name_that_the_agent_offers() {
+    let scenario = "format = 1\nname = \"ls\"\n[[act]]\nopen.name = \"s1\"\n[[act]]\n[act.turn]\nsay = \"Go on.\"\n\
+                    replies = [{ call = \"terminal\", args = { command = \"ls\" } }, { say = \"Done.\" }]\n";
+    let mock = Mock::start(scenario, &[]);
+    for (protocol, tool, argument) in [
+        (Protocol::Messages, "Bash", "command"),
+        (Protocol::Responses, "exec_command", "cmd"),
+        (Protocol::Chat, "bash", "command"),
+    ] {
+        let mut agent = Agent { tools: vec!["read", tool], ..Agent::new(protocol) };
+        agent.user("Go on.");
+        let answer = agent.ask(&mock).body;
+        assert!(answer.contains(&format!("\"name\":\"{tool}\"")), "{answer}");
+        assert!(answer.replace('\\', "").contains(&format!("\"{argument}\":\"ls\"")), "{answer}");
+    }
+    assert_eq!(mock.stop().code, 0);
+}
+
+#[test]
 fn rules_answer_where_no_list_does() {
     let scenario = "format = 1\nname = \"rules\"\n[[rule]]\nwhen.last_role = \"tool\"\nreply.say = \"It said so.\"\n\
                     [[rule]]\nwhen.user_has = \"look\"\nreply.call = \"terminal\"\nreply.args.command = \"ls\"\n";

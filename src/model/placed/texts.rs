@@ -92,6 +92,13 @@ pub(super) fn asks_for_summary(text: &str) -> bool {
     .any(|words| head.contains(words))
 }
 
+/// A request to look back and save something, where the script has no lines for it.
+pub(super) fn asks_for_review(text: &str) -> bool {
+    let head = head(text, 1_500);
+    head.contains("review")
+        && ["memory", "skill", "save", "conversation"].iter().any(|word| head.contains(word))
+}
+
 /// True for words that stand for no answer at all.
 pub(super) fn is_blank(text: &str) -> bool {
     let text = text.trim();
