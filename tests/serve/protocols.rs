@@ -186,6 +186,27 @@ fn what_was_sent_before_is_read_from_the_cache_and_reported_in_the_protocol_s_ow
 }
 
 #[test]
+fn a_chosen_provider_counts_by_its_own_rules_and_reports_in_its_own_fields() {
+    let mock = Mock::start(TWO_TURNS, &["--provider", "deepseek-2024"]);
+    let mut agent = Agent::new(Protocol::Chat);
+    agent.system = "The lamp is lit at dusk. ".repeat(40);
+    agent.user("Thank you.");
+    agent.ask(&mock);
+    let usage = agent.ask(&mock).json()["usage"].clone();
+    let (hit, miss) = (usage["prompt_cache_hit_tokens"].as_u64(), usage["prompt_cache_miss_tokens"].as_u64());
+    // Units of 64 tokens, none of which is ready at once.
+    assert_eq!(
+        (hit.map(|hit| hit % 64), hit.zip(miss).map(|(hit, miss)| hit + miss)),
+        (Some(0), usage["prompt_tokens"].as_u64())
+    );
+    mock.stop();
+    let mock = Mock::start(TWO_TURNS, &["--provider", "off"]);
+    agent.ask(&mock);
+    assert_eq!(agent.ask(&mock).json()["usage"]["prompt_tokens_details"]["cached_tokens"], 0);
+    mock.stop();
+}
+
+#[test]
 fn cards_tell_the_window_and_probes_get_a_quick_no() {
     let mock = Mock::start(TWO_TURNS, &["--context-length", "70000", "--model", "a", "--model", "b"]);
     let list = mock.get("/v1/models").json();
