@@ -16,6 +16,7 @@ mod breaks;
 mod compare;
 mod completions;
 mod conform;
+mod drive;
 mod input;
 mod list;
 mod matrix;
@@ -67,6 +68,7 @@ enum Command {
     Audit(audit::Args),
     Serve(serve::Args),
     Record(record::Args),
+    Drive(drive::Args),
     Completions(completions::Args),
 }
 
@@ -162,6 +164,7 @@ fn answer(cli: Cli) -> CommandResult {
         Some(Command::Audit(args)) => audit::run(&args),
         Some(Command::Serve(args)) => serve::run(&args),
         Some(Command::Record(args)) => record::run(&args),
+        Some(Command::Drive(args)) => drive::run(&args),
         Some(Command::Completions(args)) => Ok(completions::run(&args)),
         None if cli.selftest => selftest::run(&selftest::Args { json: cli.json }),
         None if !cli.breaks.is_empty() => breaks::run(&breaks::Args { ids: cli.breaks, json: cli.json }),

@@ -79,6 +79,7 @@ pub mod audit;
 pub mod cache;
 pub mod cli;
 pub mod diag;
+pub mod drive;
 pub mod lab;
 pub mod laws;
 pub mod ledger;

@@ -63,5 +63,6 @@ pub fn shipped() -> &'static [(&'static str, &'static str)] {
         ("schedule", include_str!("../scenarios/schedule.toml")),
         ("runaway", include_str!("../scenarios/runaway.toml")),
         ("swarm", include_str!("../scenarios/swarm.toml")),
+        ("real-loop", include_str!("../scenarios/real-loop.toml")),
     ]
 }

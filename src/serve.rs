@@ -37,6 +37,7 @@
 //!
 //! Never: a key or an authorisation header in a ledger, a report or a log.
 
+mod activity;
 mod body;
 mod book;
 pub mod cassette;
@@ -62,6 +63,7 @@ mod sink;
 mod spoken;
 mod translate;
 
+pub use activity::Activity;
 pub use clock::ClockKind;
 pub use desk::Outcome;
 pub use options::{Options, Teller};

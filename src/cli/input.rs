@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::diag::{Diagnostic, nearest};
+use crate::drive::{self, Driver};
 use crate::lab::breaks::{self, Break};
 use crate::policy::{Overlay, preset};
 use crate::scenario::{self, Scenario};
@@ -48,6 +49,17 @@ pub(super) fn break_(name: &str) -> Result<Break, BadInput> {
     breaks::shipped_break(name).ok_or_else(|| {
         let known = breaks::SHIPPED.iter().map(|(id, _)| *id);
         unknown("break", name, known, "give a path to play a file of your own")
+    })
+}
+
+/// A driver by shipped name or by path.
+pub(super) fn driver(name: &str) -> Result<Driver, BadInput> {
+    if looks_like_path(name) {
+        return Ok(drive::load(name, &text(name)?)?);
+    }
+    drive::shipped(name).ok_or_else(|| {
+        let known = drive::SHIPPED.iter().map(|(name, _)| *name);
+        unknown("driver", name, known, "give a path to use a file of your own")
     })
 }
 

@@ -22,6 +22,7 @@ use tokio::task::LocalSet;
 
 use crate::lab::play::{Plan, PlayError, policy_of};
 use crate::scenario::{Scenario, load};
+use crate::serve::activity::{Activity, Counts};
 use crate::serve::body::ReplyBody;
 use crate::serve::cassette::Cassette;
 use crate::serve::desk::Desk;
@@ -151,6 +152,7 @@ impl Server {
 #[derive(Debug)]
 pub struct Running<E = Outcome> {
     address: SocketAddr,
+    counts: Counts,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<Option<E>>>,
 }
@@ -164,6 +166,11 @@ impl<E> Running<E> {
     /// Base of the OpenAI routes, as clients want it: `http://127.0.0.1:PORT/v1`.
     pub fn base_url(&self) -> String {
         format!("http://{}/v1", self.address)
+    }
+
+    /// What has happened so far, for somebody who waits until nothing happens any more.
+    pub fn activity(&self) -> Activity {
+        self.counts.now()
     }
 
     /// Stops it, waits for its thread, and answers with what it saw.
@@ -272,6 +279,8 @@ fn start<W: Work>(
 ) -> Result<Running<W::End>, StartError> {
     let (stop, stopped) = oneshot::channel();
     let (ready, listening) = mpsc::channel();
+    let counts = Counts::default();
+    let counted = counts.clone();
     let thread = std::thread::Builder::new().name("serve".to_owned()).spawn(move || {
         let (address, fail) = (limits.address, ready.clone());
         let fail = move |error: StartError| {
@@ -289,7 +298,7 @@ fn start<W: Work>(
             let desk = make().map_err(|source| fail(StartError::File { path: file, source })).ok()?;
             let desk = Rc::new(RefCell::new(desk));
             let _ = ready.send(Ok(address));
-            serve(listener, &desk, limits, stopped).await;
+            serve(listener, &desk, limits, &counted, stopped).await;
             Some(desk)
         })?;
         // Connections that are still open die with the tasks that own them.
@@ -298,7 +307,7 @@ fn start<W: Work>(
         Some(desk.into_inner().finish())
     })?;
     match listening.recv() {
-        Ok(Ok(address)) => Ok(Running { address, stop: Some(stop), thread: Some(thread) }),
+        Ok(Ok(address)) => Ok(Running { address, counts, stop: Some(stop), thread: Some(thread) }),
         Ok(Err(error)) => Err(error),
         Err(_) => Err(StartError::Thread(io::Error::other("the server's thread ended at once"))),
     }
@@ -308,6 +317,7 @@ async fn serve<W: Work>(
     listener: TcpListener,
     desk: &Rc<RefCell<W>>,
     limits: Limits,
+    counts: &Counts,
     mut stopped: oneshot::Receiver<()>,
 ) {
     let open = Rc::new(Cell::new(0_usize));
@@ -332,9 +342,9 @@ async fn serve<W: Work>(
             continue;
         }
         open.set(open.get() + 1);
-        let (desk, open) = (desk.clone(), open.clone());
+        let (desk, open, counts) = (desk.clone(), open.clone(), counts.clone());
         tokio::task::spawn_local(async move {
-            connection(stream, desk, limits).await;
+            connection(stream, desk, limits, &counts).await;
             open.set(open.get() - 1);
         });
     }
@@ -345,10 +355,17 @@ async fn serve<W: Work>(
     }
 }
 
-async fn connection<W: Work>(stream: TcpStream, desk: Rc<RefCell<W>>, limits: Limits) {
+async fn connection<W: Work>(stream: TcpStream, desk: Rc<RefCell<W>>, limits: Limits, counts: &Counts) {
     // Small answers should not wait for more.
     let _ = stream.set_nodelay(true);
-    let service = service_fn(move |request| W::handle(desk.clone(), request));
+    let service = service_fn(|request| {
+        let (desk, under_way) = (desk.clone(), counts.begin());
+        async move {
+            let answer = W::handle(desk, request).await;
+            drop(under_way);
+            answer
+        }
+    });
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.head_timeout)

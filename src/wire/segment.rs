@@ -82,6 +82,14 @@ impl Chain {
         Self(number.to_be_bytes())
     }
 
+    /// The digest of some bytes.
+    pub fn of_bytes(bytes: &[u8]) -> Self {
+        let full: [u8; 32] = Sha256::digest(bytes).into();
+        let mut short = [0; 16];
+        short.copy_from_slice(&full[..16]);
+        Self(short)
+    }
+
     /// The digest of a whole sequence.
     pub fn of<'a>(segments: impl IntoIterator<Item = &'a Segment>) -> Self {
         segments.into_iter().fold(Self::EMPTY, Self::then)
