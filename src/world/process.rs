@@ -108,14 +108,17 @@ impl Process {
         self.input = None;
     }
 
-    /// The next line that it prints; `None` when none came in time or it prints no more.
+    /// The next line that it prints; `None` when none came in time. A program that has closed both streams keeps its
+    /// listener waiting as well, so that whoever counts the time counts it right.
     pub fn next_line(&self, within: Duration) -> Option<(Stream, String)> {
-        self.lines.recv_timeout(within).ok()
-    }
-
-    /// Lets time pass while lines are kept back; true when the program has closed both streams.
-    pub fn has_fallen_silent(&self) -> bool {
-        matches!(self.lines.recv_timeout(Duration::ZERO), Err(RecvTimeoutError::Disconnected))
+        match self.lines.recv_timeout(within) {
+            Ok(line) => Some(line),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => {
+                pause(within);
+                None
+            }
+        }
     }
 
     /// Waits for its end; `None` when it has not ended in time. Exit codes of signals are -1.
