@@ -64,5 +64,9 @@ pub fn shipped() -> &'static [(&'static str, &'static str)] {
         ("runaway", include_str!("../scenarios/runaway.toml")),
         ("swarm", include_str!("../scenarios/swarm.toml")),
         ("real-loop", include_str!("../scenarios/real-loop.toml")),
+        ("real-shell", include_str!("../scenarios/real-shell.toml")),
+        ("real-resume", include_str!("../scenarios/real-resume.toml")),
+        ("real-delegation", include_str!("../scenarios/real-delegation.toml")),
+        ("real-compaction", include_str!("../scenarios/real-compaction.toml")),
     ]
 }

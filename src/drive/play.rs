@@ -260,7 +260,7 @@ fn note_effects(outcome: &mut Outcome, scenario: &Scenario, effects: &[Behind]) 
     }
     let at = outcome.ledger.events.last().map_or(0, |event| event.at);
     for effect in effects {
-        let lane = lane_of(scenario, effect);
+        let lane = lane_of(scenario, outcome, effect);
         let n = outcome.ledger.events.last().map_or(0, |event| event.n) + 1;
         let session: Name = effect.session.as_str().into();
         let what =
@@ -268,10 +268,13 @@ fn note_effects(outcome: &mut Outcome, scenario: &Scenario, effects: &[Behind]) 
         outcome.ledger.events.push(Event { n, at, session, what });
     }
     outcome.verdict = laws::judge(&outcome.ledger);
+    outcome.digest = outcome.ledger.digest();
+    outcome.events = outcome.ledger.events.len() as u64;
 }
 
-/// Whose script names the file. Children work on while nobody waits, and may; a review may not.
-fn lane_of(scenario: &Scenario, effect: &Behind) -> Lane {
+/// Who changed the file. Children work on while nobody waits, and may; a review may not. What neither of them did is
+/// the main agent's own, late.
+fn lane_of(scenario: &Scenario, outcome: &Outcome, effect: &Behind) -> Lane {
     let name = effect.path.rsplit('/').next().unwrap_or(&effect.path);
     let names = |call: &CallSpec| toml::Value::Table(call.args.clone()).to_string().contains(name);
     let by_child = scenario.acts.iter().any(|act| match act {
@@ -280,7 +283,16 @@ fn lane_of(scenario: &Scenario, effect: &Behind) -> Lane {
         }
         _ => false,
     });
-    if by_child { Lane::Child } else { Lane::Review }
+    if by_child {
+        return Lane::Child;
+    }
+    let reviewed = outcome.ledger.events.iter().any(|event| match &event.what {
+        What::Request(request) => {
+            request.lane == Lane::Review && request.turn == effect.turn && *event.session == *effect.session
+        }
+        _ => false,
+    });
+    if reviewed { Lane::Review } else { Lane::Main }
 }
 
 impl Driven {

@@ -120,8 +120,12 @@ impl State {
                 let Some(seen) = scene.seen else { return };
                 let Some(state) = scene.rebuild.conversation(&seen.key) else { return };
                 let start = state.first_message();
-                let pair = self.pairs.entry(seen.key.clone()).or_default();
-                check_pairs(pair, &state.segments[start..], seen.common.saturating_sub(start), event, bench);
+                // A request for a title is words about a conversation, not one.
+                if request.lane != Lane::Title {
+                    let pair = self.pairs.entry(seen.key.clone()).or_default();
+                    let common = seen.common.saturating_sub(start);
+                    check_pairs(pair, &state.segments[start..], common, event, bench);
+                }
                 if request.lane == Lane::Main && self.persisted.contains(&event.session) {
                     let session = self.sessions.entry(event.session.clone()).or_default();
                     session.unsent.clear();
