@@ -7,6 +7,7 @@ mod cache_cases;
 mod cli;
 mod costs;
 mod determinism;
+mod drive;
 mod guard_hardened;
 mod hardened_threats;
 mod lab;
