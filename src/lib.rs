@@ -40,6 +40,7 @@
 //! | room | is | may not know |
 //! | --- | --- | --- |
 //! | [`cli`] | one file per subcommand: parses, calls, prints, exits | behaviour |
+//! | [`drive`] | real agents outside the lab: started, spoken to, watched, ended | how an agent works |
 //! | [`serve`] | the mock provider that real agents are pointed at | how an agent works |
 //! | [`report`] | results as text, tables, pages | how a result came about |
 //! | [`audit`] | logs of real agents: recognised, read, every cache miss explained | the runtime |
@@ -59,6 +60,7 @@
 //!
 //! - a scenario: a file in `scenarios/`, and its line in [`scenario::shipped`];
 //! - a break: a file in `breaks/`, and its line in [`lab::breaks::SHIPPED`];
+//! - a driver of a real agent: a file in `drivers/`, and its line in [`drive::SHIPPED`];
 //! - a check: an entry in the `CHECKS` of its law's file, and a break that trips it;
 //! - a knob: one line in `policy/sections/<mechanism>.rs`;
 //! - a figure: one line in [`lab::figures::FIGURES`].
