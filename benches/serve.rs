@@ -1,5 +1,5 @@
 //! Requests a second of the mock provider, over one connection: script, cache model, ledger and laws included.
-#![expect(missing_docs, clippy::unwrap_used, reason = "a bench")]
+#![expect(clippy::unwrap_used, reason = "a bench")]
 
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
