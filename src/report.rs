@@ -9,6 +9,7 @@ pub mod bench;
 pub mod breaks;
 pub mod conform;
 pub mod matrix;
+pub mod plot;
 pub mod run;
 pub mod selftest;
 pub mod table;
