@@ -27,6 +27,7 @@ mod scenario;
 mod selftest;
 mod serve;
 mod show;
+mod suite;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -61,6 +62,7 @@ enum Command {
     Bench(bench::Args),
     Compare(compare::Args),
     Show(show::Args),
+    Suite(suite::Args),
     List(list::Args),
     Policy(policy::Args),
     Scenario(scenario::Args),
@@ -157,6 +159,7 @@ fn answer(cli: Cli) -> CommandResult {
         Some(Command::Bench(args)) => bench::run(&args),
         Some(Command::Compare(args)) => compare::run(&args),
         Some(Command::Show(args)) => show::run(&args),
+        Some(Command::Suite(args)) => suite::run(&args),
         Some(Command::List(args)) => list::run(&args),
         Some(Command::Policy(args)) => policy::run(&args),
         Some(Command::Scenario(args)) => scenario::run(&args),

@@ -4,6 +4,7 @@
 //! business: the cache model computes it from the bytes.
 
 pub mod placed;
+pub mod reader;
 pub mod script;
 
 pub use script::ScriptedModel;

@@ -83,6 +83,8 @@ policy! {
     delegate: Delegate,
     /// Scheduled runs.
     cron: Cron,
+    /// The terminal and the files beside it.
+    terminal: Terminal,
     /// Command approval.
     guard: Guard,
     /// The provider's prefix cache.

@@ -8,10 +8,13 @@ pub mod audit_html;
 pub mod bench;
 pub mod breaks;
 pub mod conform;
+pub mod learning;
 pub mod matrix;
 pub mod plot;
 pub mod run;
 pub mod selftest;
+pub mod suite;
+pub mod suite_html;
 pub mod table;
 pub mod timeline;
 

@@ -4,10 +4,12 @@
 //! each with line and column. Nothing here runs anything.
 
 mod acts;
+mod expect;
 mod load;
 mod reply;
 
 pub use acts::*;
+pub use expect::{ArmSpec, ExpectSpec, TamperSpec, Texts};
 pub use load::{FORMAT, TOOLS, load};
 pub use reply::{CallSpec, ReplySpec};
 
@@ -47,6 +49,10 @@ pub struct Scenario {
     pub expects: Vec<ExpectSpec>,
     /// Tools of an agent outside the lab that calls may name beside the runtime's own.
     pub tools: Vec<String>,
+    /// How expectations are made to fail.
+    pub tampers: Vec<TamperSpec>,
+    /// Ways in which it is played side by side.
+    pub arms: Vec<ArmSpec>,
     /// SHA-256 of the file's text.
     pub digest: String,
 }
@@ -68,5 +74,31 @@ pub fn shipped() -> &'static [(&'static str, &'static str)] {
         ("real-resume", include_str!("../scenarios/real-resume.toml")),
         ("real-delegation", include_str!("../scenarios/real-delegation.toml")),
         ("real-compaction", include_str!("../scenarios/real-compaction.toml")),
+    ]
+}
+
+/// Name and text of every scenario of the regression suite, in the order of its report.
+pub fn suite() -> &'static [(&'static str, &'static str)] {
+    &[
+        ("recovery", include_str!("../scenarios/suite/recovery.toml")),
+        ("recovery-open", include_str!("../scenarios/suite/recovery-open.toml")),
+        ("cold-start", include_str!("../scenarios/suite/cold-start.toml")),
+        ("recall", include_str!("../scenarios/suite/recall.toml")),
+        ("skill-hit", include_str!("../scenarios/suite/skill-hit.toml")),
+        ("isolation", include_str!("../scenarios/suite/isolation.toml")),
+        ("output-control", include_str!("../scenarios/suite/output-control.toml")),
+        ("diagnosis", include_str!("../scenarios/suite/diagnosis.toml")),
+        ("unknown-write", include_str!("../scenarios/suite/unknown-write.toml")),
+        ("undelivered", include_str!("../scenarios/suite/undelivered.toml")),
+        ("schedules", include_str!("../scenarios/suite/schedules.toml")),
+    ]
+}
+
+/// Name and text of the scenarios about learning from end to end.
+pub fn learning() -> &'static [(&'static str, &'static str)] {
+    &[
+        ("learning", include_str!("../scenarios/suite/learning.toml")),
+        ("wrong-skill", include_str!("../scenarios/suite/wrong-skill.toml")),
+        ("poisoned-skill", include_str!("../scenarios/suite/poisoned-skill.toml")),
     ]
 }

@@ -95,10 +95,16 @@ fn every_scenario_and_break_file_is_shipped() {
     let stems = |dir: &str| -> BTreeSet<String> {
         std::fs::read_dir(root.join(dir))
             .unwrap()
-            .map(|entry| entry.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned())
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.is_file())
+            .map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned())
             .collect()
     };
-    let scenarios = hermes_lab::scenario::shipped().iter().map(|(name, _)| (*name).to_owned()).collect();
+    let names = |list: &[(&str, &str)]| list.iter().map(|(name, _)| (*name).to_owned()).collect::<Vec<_>>();
+    let scenarios: BTreeSet<String> = names(hermes_lab::scenario::shipped()).into_iter().collect();
+    let suites = [hermes_lab::scenario::suite(), hermes_lab::scenario::learning()];
+    let suites: BTreeSet<String> = suites.into_iter().flat_map(names).collect();
+    assert_eq!(stems("scenarios/suite"), suites);
     assert_eq!(stems("scenarios"), scenarios);
     let breaks = hermes_lab::lab::breaks::SHIPPED.iter().map(|(id, _)| (*id).to_owned()).collect();
     assert_eq!(stems("breaks"), breaks);

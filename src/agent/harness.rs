@@ -10,6 +10,7 @@
 mod compacting;
 mod cron_run;
 mod delegating;
+mod delivering;
 mod dispatch;
 mod host;
 mod judging;
@@ -27,6 +28,7 @@ use crate::agent::compress::estimate;
 use crate::agent::cron::Scheduler;
 use crate::agent::guard::Guard;
 use crate::agent::memory::{MemoryStore, Target};
+use crate::agent::prompt::Catalogue;
 use crate::agent::review::IdleQueue;
 use crate::agent::transcript::Measure;
 use crate::cache::PrefixCache;
@@ -37,6 +39,7 @@ use crate::store::{Store, StoreError};
 use crate::world::streams::Stream;
 use crate::world::{Clock, Files, MemFiles, Millis, Streams, Terminal};
 
+pub use lifecycle::Opening;
 pub use session::{Origin, Permits, Session};
 
 /// Why an act could not be carried out.
@@ -93,6 +96,8 @@ pub struct Harness<M> {
     reply_times: Stream,
     home: Box<dyn Files>,
     workspace: MemFiles,
+    /// Files of the machine outside the workspace.
+    machine: MemFiles,
     terminal: Terminal,
     store: Store,
     cache: Box<dyn PrefixCache>,
@@ -116,6 +121,8 @@ pub struct Harness<M> {
     /// A skill changed since the last prompt was built.
     skills_changed: bool,
     guard: Guard,
+    /// The catalogue that this process built first.
+    first_catalogue: Option<Catalogue>,
 }
 
 impl<M: Model> Harness<M> {
@@ -131,6 +138,8 @@ impl<M: Model> Harness<M> {
             reply_times: parts.streams.named("reply-times"),
             home: parts.home,
             workspace: MemFiles::new(),
+            machine: MemFiles::new(),
+            first_catalogue: None,
             terminal: parts.terminal,
             store: parts.store,
             cache: parts.cache,
@@ -169,6 +178,11 @@ impl<M: Model> Harness<M> {
     /// The workspace.
     pub fn workspace(&mut self) -> &mut MemFiles {
         &mut self.workspace
+    }
+
+    /// What lies on the machine outside the workspace, from its root.
+    pub fn machine(&mut self) -> &mut MemFiles {
+        &mut self.machine
     }
 
     /// The session store.

@@ -155,6 +155,8 @@ pub struct TurnReport {
     pub partial: bool,
     /// True when the user stopped it.
     pub interrupted: bool,
+    /// Why the answer did not reach its reader, if it did not.
+    pub delivery_error: Option<String>,
 }
 
 /// What the loop does next.

@@ -4,10 +4,10 @@ use serde_json::json;
 
 use crate::cli::{Answer, BadInput, CommandResult, input, json_text};
 use crate::diag::Diagnostic;
-use crate::lab::figures;
-use crate::lab::play::{Plan, PlayError, play, play_in};
+use crate::lab::play::{Plan, PlayError, Played, play, play_in, play_to_end};
+use crate::lab::{expect, figures};
 use crate::laws;
-use crate::ledger::{Ledger, first_difference};
+use crate::ledger::first_difference;
 use crate::policy::Overlay;
 use crate::report::run as report;
 use crate::scenario::Scenario;
@@ -47,31 +47,32 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> CommandResult {
     let scenario = input::scenario(&args.scenario)?;
     let plan = plan(args)?;
-    let ledger = match &args.home {
+    let played = match &args.home {
         Some(home) => at_home(&scenario, &plan, home)?,
-        None => play(&scenario, &plan).map_err(|error| bad(&args.scenario, &error))?,
+        None => play_to_end(&scenario, &plan).map_err(|error| bad(&args.scenario, &error))?,
     };
+    let ledger = &played.ledger;
     if args.twice && args.home.is_none() {
         let again = play(&scenario, &plan).map_err(|error| bad(&args.scenario, &error))?;
-        if let Some(difference) = first_difference(&ledger, &again) {
+        if let Some(difference) = first_difference(ledger, &again) {
             return Ok(Answer::of(report::difference(&difference), false));
         }
     }
     if let Some(path) = &args.ledger {
         input::write(path, &ledger.to_jsonl())?;
     }
-    let verdict = laws::judge(&ledger);
-    let wrong = expectations(&scenario, &ledger);
+    let verdict = laws::judge(ledger);
+    let wrong = expectations(&scenario, &played);
     let holds = verdict.holds() && wrong.is_empty();
     if args.json {
         let value = json!({
             "schema": laws::SCHEMA, "scenario": scenario.name, "digest": ledger.digest(),
             "twice": args.twice.then_some("equal"), "findings": verdict.findings().collect::<Vec<_>>(),
-            "figures": figures::all(&ledger), "expectations_failed": wrong,
+            "figures": figures::all(ledger), "expectations_failed": wrong,
         });
         return Ok(Answer::of(json_text(&value), holds));
     }
-    Ok(Answer::of(report::text(&scenario, &ledger, &verdict, &wrong, args.twice), holds))
+    Ok(Answer::of(report::text(&scenario, ledger, &verdict, &wrong, args.twice), holds))
 }
 
 fn plan(args: &Args) -> Result<Plan, BadInput> {
@@ -91,7 +92,7 @@ fn plan(args: &Args) -> Result<Plan, BadInput> {
     Ok(plan)
 }
 
-fn at_home(scenario: &Scenario, plan: &Plan, home: &str) -> Result<Ledger, BadInput> {
+fn at_home(scenario: &Scenario, plan: &Plan, home: &str) -> Result<Played, BadInput> {
     let path = std::path::Path::new(home);
     let files = DirFiles::open(path).map_err(|error| Diagnostic::of_file(home, error.to_string()))?;
     play_in(scenario, plan, Box::new(files), Some(&path.join("state.db"))).map_err(|error| bad(home, &error))
@@ -107,14 +108,10 @@ fn bad(file: &str, error: &PlayError) -> BadInput {
 }
 
 /// Expectations of the scenario that do not hold, as sentences.
-pub(super) fn expectations(scenario: &Scenario, ledger: &Ledger) -> Vec<String> {
-    scenario
-        .expects
-        .iter()
-        .filter_map(|expect| {
-            let found = figures::figure(&expect.figure)?.of(ledger);
-            let wanted = serde_json::to_value(&expect.is).unwrap_or_default();
-            (found != wanted).then(|| format!("{}: expected {wanted}, found {found}", expect.figure))
-        })
+fn expectations(scenario: &Scenario, played: &Played) -> Vec<String> {
+    expect::judge(scenario, played)
+        .into_iter()
+        .filter(|judged| !judged.holds)
+        .map(|judged| format!("{}: expected {}, found {}", judged.name, judged.expected, judged.found))
         .collect()
 }

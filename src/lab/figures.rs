@@ -3,6 +3,8 @@
 //! Breaks claim how figures move, scenarios state what they must be, reports show them. A figure is read from outside
 //! evidence (requests sent, rows stored, tools dispatched), never from what a model says.
 
+mod outcomes;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
@@ -50,9 +52,20 @@ pub const FIGURES: &[Figure] = &[
         read: effects,
     },
     Figure {
+        name: "false_trigger_rate",
+        says: "share of turns of a session `load:none` that loaded a skill, in thousandths",
+        read: outcomes::false_trigger_rate,
+    },
+    Figure {
         name: "hit_rate",
         says: "share of prompt tokens of the main lane read from the cache, in thousandths",
         read: hit_rate,
+    },
+    Figure { name: "jobs_by_runs", says: "jobs that scheduled runs created", read: outcomes::jobs_by_runs },
+    Figure {
+        name: "longest_result_chars",
+        says: "longest tool result in the context of the main lane, in characters of the wire",
+        read: outcomes::longest_result_chars,
     },
     Figure { name: "main_requests", says: "requests of the main lane", read: main_requests },
     Figure {
@@ -66,6 +79,16 @@ pub const FIGURES: &[Figure] = &[
         read: memory_chars,
     },
     Figure { name: "memory_refused", says: "memory writes that were refused", read: memory_refused },
+    Figure {
+        name: "missed_trigger_rate",
+        says: "share of turns of sessions `load:NAME` that did not load the skill NAME, in thousandths",
+        read: outcomes::missed_trigger_rate,
+    },
+    Figure {
+        name: "occurrences_repeated",
+        says: "runs of an occurrence that had run before",
+        read: outcomes::occurrences_repeated,
+    },
     Figure {
         name: "orphan_results",
         says: "tool results without their call after a compaction",
@@ -84,15 +107,30 @@ pub const FIGURES: &[Figure] = &[
         read: repeated,
     },
     Figure {
+        name: "returned_chars",
+        says: "characters that delegated work gave back to its parents",
+        read: outcomes::returned_chars,
+    },
+    Figure {
         name: "review_effects",
         says: "what the first review changed outside memory and skills",
         read: review_effects,
     },
     Figure { name: "review_requests", says: "requests of the review lane", read: review_requests },
     Figure {
+        name: "search_answers",
+        says: "sessions that every search answered with, by query",
+        read: outcomes::search_answers,
+    },
+    Figure {
         name: "search_sessions",
         says: "sessions that the last search answered with",
         read: search_sessions,
+    },
+    Figure {
+        name: "searches_verbatim",
+        says: "whether every text that a search showed stands in the store as it is",
+        read: outcomes::searches_verbatim,
     },
     Figure { name: "skills_created", says: "skills created, sorted", read: skills_created },
     Figure {
@@ -115,6 +153,11 @@ pub const FIGURES: &[Figure] = &[
         says: "skills whose body was loaded in the main lane",
         read: skills_viewed,
     },
+    Figure {
+        name: "slowest_tool_seconds",
+        says: "longest wait for a tool, in seconds of the virtual clock",
+        read: outcomes::slowest_tool_seconds,
+    },
     Figure { name: "system_prompt_chars", says: "longest system prompt, in characters", read: system_chars },
     Figure {
         name: "system_prompt_changes",
@@ -122,12 +165,27 @@ pub const FIGURES: &[Figure] = &[
         read: system_changes,
     },
     Figure {
+        name: "tool_failures",
+        says: "tool calls of the main lane that ran and failed",
+        read: outcomes::tool_failures,
+    },
+    Figure {
         name: "tools_refused",
         says: "tool calls that were refused where tools are dispatched",
         read: refused,
     },
     Figure { name: "tools_ran", says: "tool calls that really ran", read: ran },
+    Figure {
+        name: "trigger_prompts",
+        says: "turns of sessions `load:NAME`, by the skill that they should load",
+        read: outcomes::trigger_prompts,
+    },
     Figure { name: "turn_exits", says: "how turns ended", read: exits },
+    Figure {
+        name: "undelivered",
+        says: "answers that did not reach their reader",
+        read: outcomes::undelivered,
+    },
     Figure { name: "unknown_outcomes", says: "steps whose outcome is unknown", read: unknown },
     Figure {
         name: "write_visible",

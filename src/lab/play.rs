@@ -2,9 +2,11 @@
 //!
 //! The one way from a scenario to a ledger. Same scenario, seed and policy give the same bytes.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use sha2::{Digest as _, Sha256};
 
-use crate::agent::harness::{Harness, HarnessError, Parts};
+use crate::agent::harness::{Harness, HarnessError, Opening, Parts};
 use crate::cache;
 use crate::ledger::{Header, Lane, Ledger, hex};
 use crate::model::ScriptedModel;
@@ -68,11 +70,57 @@ pub fn policy_digest(policy: &Policy) -> String {
     hex(&hasher.finalize())
 }
 
+/// A run with what it left behind.
+#[derive(Debug, Clone)]
+pub struct Played {
+    /// What happened.
+    pub ledger: Ledger,
+    /// What is there afterwards.
+    pub end: EndState,
+}
+
+/// Files and rows when a run is over: evidence that no ledger event stands between.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EndState {
+    /// The workspace before the first act.
+    pub before: BTreeMap<String, Vec<u8>>,
+    /// The workspace.
+    pub workspace: BTreeMap<String, Vec<u8>>,
+    /// The home: memories, skills, jobs.
+    pub home: BTreeMap<String, Vec<u8>>,
+    /// Rows that the store holds of each session, as texts with their role.
+    pub stored: BTreeMap<String, Vec<String>>,
+}
+
+impl EndState {
+    /// Paths of the workspace that were made, changed or removed.
+    pub fn changed(&self) -> Vec<&str> {
+        let paths: BTreeSet<&String> = self.before.keys().chain(self.workspace.keys()).collect();
+        paths
+            .into_iter()
+            .filter(|path| self.before.get(*path) != self.workspace.get(*path))
+            .map(String::as_str)
+            .collect()
+    }
+}
+
+fn texts(files: &dyn Files) -> BTreeMap<String, Vec<u8>> {
+    files.walk("").into_iter().filter_map(|path| files.read(&path).ok().map(|bytes| (path, bytes))).collect()
+}
+
 /// Plays a scenario in memory.
 ///
 /// # Errors
 /// When a knob does not fit, the script does not fit the run, or an act is impossible.
 pub fn play(scenario: &Scenario, plan: &Plan) -> Result<Ledger, PlayError> {
+    play_to_end(scenario, plan).map(|played| played.ledger)
+}
+
+/// Plays a scenario in memory and gives back what it left behind, too.
+///
+/// # Errors
+/// As [`play`].
+pub fn play_to_end(scenario: &Scenario, plan: &Plan) -> Result<Played, PlayError> {
     play_in(scenario, plan, Box::new(MemFiles::new()), None)
 }
 
@@ -85,7 +133,7 @@ pub fn play_in(
     plan: &Plan,
     home: Box<dyn Files>,
     store: Option<&std::path::Path>,
-) -> Result<Ledger, PlayError> {
+) -> Result<Played, PlayError> {
     let policy = policy_of(scenario, plan)?;
     let setup = |error: crate::store::StoreError| PlayError::Setup(error.into());
     let store = match store {
@@ -113,10 +161,15 @@ pub fn play_in(
     };
     let mut harness = Harness::new(parts, ScriptedModel::new(&scenario.rules));
     set_the_stage(&mut harness, scenario).map_err(PlayError::Setup)?;
+    let before = texts(harness.workspace());
     for (index, act) in scenario.acts.iter().enumerate() {
         perform(&mut harness, scenario, act).map_err(|error| PlayError::Act { act: index + 1, error })?;
     }
-    harness.finish().map_err(PlayError::Setup)
+    let mut end = EndState { before, workspace: texts(harness.workspace()), ..EndState::default() };
+    end.home = texts(harness.home());
+    end.stored = harness.stored_texts().map_err(PlayError::Setup)?;
+    let ledger = harness.finish().map_err(PlayError::Setup)?;
+    Ok(Played { ledger, end })
 }
 
 fn declared(scenario: &Scenario) -> Vec<Declared> {
@@ -128,7 +181,10 @@ fn declared(scenario: &Scenario) -> Vec<Declared> {
             output: command.prints.repeat(usize::try_from(command.times).unwrap_or(1)),
             exit: command.exit,
             writes: command.writes.clone(),
+            appends: command.appends.clone(),
+            shows: command.shows.clone(),
             times_out: command.times_out,
+            endless: command.endless,
         })
         .collect()
 }
@@ -142,18 +198,36 @@ fn set_the_stage(harness: &mut Harness<ScriptedModel>, scenario: &Scenario) -> R
     }
     for file in &scenario.files {
         let text = file.text.repeat(usize::try_from(file.times).unwrap_or(1));
-        harness.workspace().write(&file.path, text.as_bytes())?;
+        for index in 0..file.count {
+            let fill = |text: &str| text.replace("{i}", &index.to_string());
+            let (path, text) = (fill(&file.path), fill(&text));
+            match path.strip_prefix('/') {
+                Some(path) => harness.machine().write(path, text.as_bytes())?,
+                None => harness.workspace().write(&path, text.as_bytes())?,
+            }
+        }
     }
     for job in &scenario.jobs {
-        harness.add_job(&job.name, &job.schedule, &job.prompt)?;
+        harness.add_job(job)?;
     }
     Ok(())
 }
 
 fn perform(harness: &mut Harness<ScriptedModel>, scenario: &Scenario, act: &Act) -> Result<(), HarnessError> {
     match act {
-        Act::Open(open) if open.resume => harness.resume(&open.name),
-        Act::Open(open) => harness.begin(&open.name, open.parent.as_deref()),
+        Act::Open(open) => {
+            let opening = Opening { directory: open.directory.clone(), tools: open.tools.clone() };
+            if open.resume {
+                harness.resume_with(&open.name, &opening)
+            } else {
+                harness.begin_with(&open.name, open.parent.as_deref(), &opening)
+            }
+        }
+        Act::Turn(turn) if !turn.say_each.is_empty() => {
+            (0u64..).zip(&turn.say_each).try_for_each(|(index, say)| {
+                play_turn(harness, &TurnAct { say: say.clone(), ..turn.clone() }, index)
+            })
+        }
         Act::Turn(turn) => (0..turn.times).try_for_each(|index| play_turn(harness, turn, index)),
         Act::Wait(wait) => harness.wait(span(wait)),
         Act::Remember(act) => {

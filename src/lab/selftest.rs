@@ -6,9 +6,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::lab::breaks::{SHIPPED, shipped_scenario};
-use crate::lab::figures::figure;
-use crate::lab::play::{Plan, PlayError, play};
-use crate::lab::{breaks, matrix, runs};
+use crate::lab::play::{Plan, PlayError, play, play_to_end};
+use crate::lab::{breaks, expect, matrix, runs};
 use crate::laws;
 use crate::ledger::first_difference;
 use crate::scenario::shipped;
@@ -58,25 +57,23 @@ pub fn run() -> Result<SelfTest, PlayError> {
     let (mut findings, mut expectations, mut differences) = (Vec::new(), Vec::new(), Vec::new());
     for (name, _) in shipped() {
         let scenario = shipped_scenario(name).expect("a shipped scenario");
-        let ledger = play(&scenario, &Plan::default())?;
+        let played = play_to_end(&scenario, &Plan::default())?;
+        let ledger = &played.ledger;
         let again = play(&scenario, &Plan::default())?;
-        if let Some(difference) = first_difference(&ledger, &again) {
+        if let Some(difference) = first_difference(ledger, &again) {
             differences.push(format!("{name}: line {} of the ledger differs", difference.line));
         }
-        let verdict = laws::judge(&ledger);
+        let verdict = laws::judge(ledger);
         for result in &verdict.results {
             *examined.entry(result.check).or_insert(0) += result.examined;
         }
         findings.extend(verdict.findings().map(|finding| {
             format!("{name}: {} at event {}: {}", finding.check, finding.event, finding.evidence)
         }));
-        for expect in &scenario.expects {
-            let found = figure(&expect.figure).map(|figure| figure.of(&ledger));
-            let wanted = serde_json::to_value(&expect.is).ok();
-            if found != wanted {
-                expectations.push(format!("{name}: {} expected {wanted:?}, found {found:?}", expect.figure));
-            }
-        }
+        let wrong = expect::judge(&scenario, &played).into_iter().filter(|judged| !judged.holds);
+        expectations.extend(wrong.map(|judged| {
+            format!("{name}: {} expected {}, found {}", judged.name, judged.expected, judged.found)
+        }));
     }
     let vacuous: Vec<String> = laws::checks()
         .iter()

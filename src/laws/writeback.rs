@@ -96,6 +96,10 @@ impl State {
             What::Delivered(delivered) => {
                 self.sessions.entry(event.session.clone()).or_default().delivered = delivered.turn;
             }
+            // It was tried; what is learned afterwards is no longer beside the turn.
+            What::DeliveryFailed(failed) => {
+                sessions.entry(event.session.clone()).or_default().delivered = failed.turn;
+            }
             What::ReviewStarted(started) => {
                 let session = self.sessions.entry(event.session.clone()).or_default();
                 let wrong = (started.beside_turn != 0 || session.delivered < session.turn).then(|| {

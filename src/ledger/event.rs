@@ -99,6 +99,8 @@ pub enum What {
     Effect(Effect),
     /// The final answer reached the user.
     Delivered(Delivered),
+    /// The final answer did not reach the user.
+    DeliveryFailed(DeliveryFailed),
     /// A turn ended.
     TurnEnded(TurnEnded),
     /// A row was stored.
@@ -158,6 +160,7 @@ impl What {
             Self::ToolRefused(_) => "tool_refused",
             Self::Effect(_) => "effect",
             Self::Delivered(_) => "delivered",
+            Self::DeliveryFailed(_) => "delivery_failed",
             Self::TurnEnded(_) => "turn_ended",
             Self::Stored(_) => "stored",
             Self::NudgeDue(_) => "nudge_due",
@@ -184,7 +187,7 @@ impl What {
     }
 
     /// Every kind, for filters and their diagnostics.
-    pub const KINDS: [&'static str; 31] = [
+    pub const KINDS: [&'static str; 32] = [
         "session_started",
         "session_ended",
         "prompt_ready",
@@ -194,6 +197,7 @@ impl What {
         "tool_refused",
         "effect",
         "delivered",
+        "delivery_failed",
         "turn_ended",
         "stored",
         "nudge_due",
@@ -346,7 +350,7 @@ bodies! {
         call: Name,
         /// Name of the tool.
         tool: Name,
-        /// `whitelist`, `toolset`, `guard`, `guardrail`, `unknown`, `arguments`, `interrupted` or `provenance`.
+        /// `whitelist`, `toolset`, `guard`, `guardrail`, `unknown`, `arguments`, `interrupted`, `workspace` or `provenance`.
         by: Name,
         /// Why, for people.
         reason: Name,
@@ -368,6 +372,18 @@ bodies! {
         turn: u64,
         /// Length of the answer in characters.
         chars: u64,
+    }
+
+    /// The final answer did not reach the user; it stays stored.
+    DeliveryFailed {
+        /// Turn of the session, from 1.
+        turn: u64,
+        /// Where it should have gone, `platform:chat`.
+        to: Name,
+        /// How often it was tried.
+        attempts: u64,
+        /// What the platform said.
+        reason: Name,
     }
 
     /// A turn ended.

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use crate::ledger::Lane;
-use crate::model::{Ask, script};
+use crate::model::{Ask, reader, script};
 use crate::scenario::{Act, CallSpec, ReplySpec, RuleSpec, Scenario, TurnAct};
 
 mod place;
@@ -165,7 +165,7 @@ impl PlacedScript {
         let (rule, used) = self.rules.iter_mut().find(|(rule, used)| script::applies(rule, *used, ask))?;
         *used += 1;
         let Some(skill) = &rule.follow_skill else { return Some(rule.reply.clone().unwrap_or_default()) };
-        let reply = script::follow(skill, ask, "");
+        let reply = reader::follow(skill, ask, "", false)?;
         let calls = reply.calls.into_iter().map(|call| CallSpec {
             tool: call.name,
             args: toml::Table::new(),

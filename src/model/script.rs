@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use serde_json::Value;
 
 use crate::ledger::Lane;
-use crate::model::{Ask, Finish, Model, ModelError, Reply};
+use crate::model::{Ask, Finish, Model, ModelError, Reply, reader};
 use crate::scenario::{ReplySpec, RuleSpec, TurnAct, WhenSpec};
 use crate::wire::{Row, ToolCall};
 
@@ -97,15 +97,44 @@ impl ScriptedModel {
         })
     }
 
+    /// The first rule whose conditions hold, and that has something to say.
     fn by_rule(&mut self, ask: &Ask<'_>) -> Option<Result<Reply, ModelError>> {
-        let place = self.rules.iter().position(|(rule, used)| applies(rule, *used, ask))?;
-        self.rules[place].1 += 1;
-        let rule = self.rules[place].0.clone();
-        if let Some(skill) = &rule.follow_skill {
-            let id = self.call_id(ask);
-            return Some(Ok(follow(skill, ask, &id)));
+        for place in 0..self.rules.len() {
+            let (rule, used) = &self.rules[place];
+            if !applies(rule, *used, ask) {
+                continue;
+            }
+            let rule = rule.clone();
+            let skill = match (&rule.follow_skill, rule.pick_skill) {
+                (Some(skill), _) => Some(skill.clone()),
+                (None, Some(least)) => match reader::pick(ask, least) {
+                    Some(skill) => Some(skill),
+                    None => continue,
+                },
+                (None, None) => None,
+            };
+            self.rules[place].1 += 1;
+            let id = self.next_call_id(ask);
+            let read = if let Some(skill) = skill {
+                reader::follow(&skill, ask, &id, rule.heeds_notes)
+            } else if !rule.attempts.is_empty() {
+                Some(reader::attempt(&rule.attempts, ask, &id))
+            } else if let Some(spec) = &rule.distil {
+                Some(reader::distil(spec, ask, &id))
+            } else {
+                return Some(self.play(&rule.reply.unwrap_or_default(), ask));
+            };
+            let Some(reply) = read else { continue };
+            self.call_id(ask);
+            return Some(Ok(reply));
         }
-        Some(self.play(&rule.reply.unwrap_or_default(), ask))
+        None
+    }
+
+    /// The id that the next call of this lane gets.
+    fn next_call_id(&self, ask: &Ask<'_>) -> String {
+        let made = self.calls_made.get(&(ask.lane, ask.session.to_owned())).copied().unwrap_or(0);
+        format!("{}-{}-{}", ask.session, ask.lane.word(), made + 1)
     }
 
     fn exhausted(&self, ask: &Ask<'_>) -> ModelError {
@@ -171,6 +200,11 @@ pub(super) fn applies(rule: &RuleSpec, used: u64, ask: &Ask<'_>) -> bool {
         && rule.follow_skill.as_ref().is_none_or(|skill| ask.system.contains(skill.as_str()))
 }
 
+/// True when a row contains this in its text or in its calls.
+fn mentions(row: &Row, part: &str) -> bool {
+    row.content.flat().contains(part) || row.call_list().iter().any(|call| call.arguments.contains(part))
+}
+
 /// True when every given condition holds.
 pub fn holds(when: &WhenSpec, ask: &Ask<'_>) -> bool {
     let has =
@@ -185,51 +219,9 @@ pub fn holds(when: &WhenSpec, ask: &Ask<'_>) -> bool {
             .is_none_or(|part| flat(ask.rows.iter().rev().find(|row| row.is_user())).contains(part.as_str()))
         && when.last_has.as_ref().is_none_or(|part| flat(last).contains(part.as_str()))
         && when.last_role.as_ref().is_none_or(|role| last.is_some_and(|row| row.role.word() == role))
-        && when
-            .history_has
-            .as_ref()
-            .is_none_or(|part| ask.rows.iter().any(|row| row.content.flat().contains(part.as_str())))
+        && when.history_has.as_ref().is_none_or(|part| ask.rows.iter().any(|row| mentions(row, part)))
+        && when.history_lacks.as_ref().is_none_or(|part| !ask.rows.iter().any(|row| mentions(row, part)))
         && when.tool.as_ref().is_none_or(|tool| ask.tools.contains(tool))
-}
-
-/// Loads a skill once, then does the steps that its body lists, one a reply.
-///
-/// A step is a numbered line with a command in back quotes. The model knows nothing of the skill but what the tool
-/// result shows.
-pub(super) fn follow(skill: &str, ask: &Ask<'_>, id: &str) -> Reply {
-    let since = ask.rows.iter().rposition(Row::is_user).unwrap_or(0);
-    let rows = &ask.rows[since..];
-    let viewed = rows.iter().position(|row| {
-        row.call_list().iter().any(|call| call.name == "skill_view" && call.arguments.contains(skill))
-    });
-    let Some(viewed) = viewed else {
-        let arguments = serde_json::json!({ "name": skill }).to_string();
-        return Reply::call(vec![ToolCall::new(id, "skill_view", arguments)]);
-    };
-    let body = rows.get(viewed + 1).map(|row| row.content.flat()).unwrap_or_default();
-    let body = serde_json::from_str::<Value>(&body)
-        .ok()
-        .and_then(|value| value.get("content").and_then(Value::as_str).map(str::to_owned))
-        .unwrap_or(body);
-    let steps: Vec<&str> = body.lines().filter_map(step_of).collect();
-    let done = rows[viewed..]
-        .iter()
-        .filter(|row| row.call_list().iter().any(|call| call.name == "terminal"))
-        .count();
-    match steps.get(done) {
-        Some(command) => {
-            let arguments = serde_json::json!({ "command": command }).to_string();
-            Reply::call(vec![ToolCall::new(id, "terminal", arguments)])
-        }
-        None => Reply::say(format!("Done: {} steps of {skill}.", steps.len())),
-    }
-}
-
-fn step_of(line: &str) -> Option<&str> {
-    let (number, rest) = line.trim().split_once('.')?;
-    number.parse::<u32>().ok()?;
-    let (_, rest) = rest.split_once('`')?;
-    rest.split_once('`').map(|(command, _)| command)
 }
 
 #[cfg(test)]

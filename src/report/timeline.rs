@@ -115,6 +115,12 @@ fn describe(event: &Event) -> String {
             format!("{} is refused {} by {}: {}", e.lane.word(), e.tool, e.by, short(&e.reason))
         }
         What::Effect(e) => format!("effect of {}: {} {}", e.lane.word(), e.kind, short(&e.detail)),
+        What::DeliveryFailed(e) => {
+            format!(
+                "answer of turn {} not delivered to {} after {} tries: {}",
+                e.turn, e.to, e.attempts, e.reason
+            )
+        }
         What::Delivered(e) => format!("answer of turn {} delivered, {} characters", e.turn, e.chars),
         What::TurnEnded(e) => format!("turn {} ends: {} after {} iterations", e.turn, e.exit, e.iterations),
         What::Stored(e) => format!("row {} stored: {}", e.row, e.role),

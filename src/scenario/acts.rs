@@ -55,13 +55,16 @@ tables! {
 
     /// A file of the workspace.
     FileSpec {
-        /// Path from the workspace's root.
+        /// Path from the workspace's root; with a leading slash it lies elsewhere on the machine.
         path: String,
         /// Content; repeated `times` times.
         text: String,
         /// How often the text is repeated.
         #[serde(default = "one")]
         times: u64,
+        /// How many such files there are; `{i}` in path and text counts from 0.
+        #[serde(default = "one")]
+        count: u64,
     }
 
     /// A command that the terminal knows.
@@ -79,9 +82,16 @@ tables! {
         exit: i64,
         /// A file of the workspace that it writes, with what it printed.
         writes: Option<String>,
+        /// A file of the workspace to which it adds what it printed.
+        appends: Option<String>,
+        /// A file of the workspace whose content it prints after its own text.
+        shows: Option<String>,
         /// True when the answer never arrives, though the command took effect.
         #[serde(default)]
         times_out: bool,
+        /// True when it never ends and has no effect.
+        #[serde(default)]
+        endless: bool,
     }
 
     /// A scheduled job at the start.
@@ -92,6 +102,8 @@ tables! {
         schedule: String,
         /// What the agent is told.
         prompt: String,
+        /// Where its text goes: `platform:chat`; nowhere but into its file when absent.
+        deliver: Option<String>,
     }
 
     /// What the model does when a request shows something.
@@ -106,8 +118,40 @@ tables! {
         reply: Option<ReplySpec>,
         /// View this skill once, then do the steps that its body lists as `1. \`command\``.
         follow_skill: Option<String>,
+        /// Find a skill by its catalogue line, which must share so many words with the user's text; then follow it.
+        pick_skill: Option<u64>,
+        /// What a model tries that knows no way: commands in order, each once, until all were tried.
+        #[serde(default)]
+        attempts: Vec<AttemptSpec>,
+        /// Write a skill from the commands of this session that worked.
+        distil: Option<DistilSpec>,
+        /// A skill that comes with a warning about its own record is not followed.
+        #[serde(default)]
+        heeds_notes: bool,
         /// How often the rule may answer; without limit when absent.
         times: Option<u64>,
+    }
+
+    /// A command that is tried.
+    AttemptSpec {
+        /// The command.
+        run: String,
+        /// Not tried where the system prompt contains this.
+        unless: Option<String>,
+    }
+
+    /// A skill that a review writes from what worked.
+    DistilSpec {
+        /// Name of the skill.
+        name: String,
+        /// Its description, the one line by which it is found.
+        description: String,
+        /// Only the newest turn whose user text contains this is looked at.
+        #[serde(default)]
+        cue: String,
+        /// Commands that are no step, with `*` for any text.
+        #[serde(default)]
+        drops: Vec<String>,
     }
 
     /// A session begins, or is opened again.
@@ -119,6 +163,11 @@ tables! {
         resume: bool,
         /// The session that it continues.
         parent: Option<String>,
+        /// Where it is opened, from the workspace's root.
+        #[serde(default)]
+        directory: String,
+        /// The tools that it gets; all when absent.
+        tools: Option<Vec<String>>,
     }
 
     /// A user turn.
@@ -126,7 +175,11 @@ tables! {
         /// The session; the open one when absent.
         session: Option<String>,
         /// What the user says.
+        #[serde(default)]
         say: String,
+        /// What the user says in turns one after the other, instead of `say`.
+        #[serde(default)]
+        say_each: Vec<String>,
         /// How often the turn is played, `{i}` in texts counting from 0.
         #[serde(default = "one")]
         times: u64,
@@ -254,14 +307,6 @@ tables! {
         #[serde(default = "new_session")]
         reason: String,
     }
-
-    /// What must hold afterwards, read from outside evidence.
-    ExpectSpec {
-        /// Name of a figure.
-        figure: String,
-        /// Its value.
-        is: toml::Value,
-    }
 }
 
 /// Conditions on a request.
@@ -278,8 +323,10 @@ pub struct WhenSpec {
     pub last_has: Option<String>,
     /// The newest row is of this role.
     pub last_role: Option<String>,
-    /// Some row contains this.
+    /// Some row contains this, in its text or in its calls.
     pub history_has: Option<String>,
+    /// No row contains this, neither in its text nor in its calls.
+    pub history_lacks: Option<String>,
     /// A tool of this name is in the table.
     pub tool: Option<String>,
 }

@@ -1,5 +1,7 @@
 //! Loading a scenario: every fault of a file at once, each with its place.
 
+mod expects;
+
 use serde::de::DeserializeOwned;
 use sha2::{Digest as _, Sha256};
 use toml::Spanned;
@@ -126,14 +128,14 @@ impl Reader<'_> {
 
     fn scenario(&mut self, table: DeTable<'_>) -> Option<Scenario> {
         /// The top-level keys.
-        const KEYS: [&str; 15] = [
+        const KEYS: [&str; 18] = [
             "format", "name", "title", "about", "start", "seed", "policy", "skill", "memory", "file",
-            "command", "job", "rule", "act", "tools",
+            "command", "job", "rule", "act", "tools", "expect", "tamper", "arm",
         ];
         let mut fields = Fields::new();
         for (key, value) in table {
             let name = key.get_ref().to_string();
-            if KEYS.contains(&name.as_str()) || name == "expect" {
+            if KEYS.contains(&name.as_str()) {
                 fields.insert(name, value);
             } else {
                 let help =
@@ -165,6 +167,8 @@ impl Reader<'_> {
         let rules: Vec<(usize, super::RuleSpec)> = self.list(fields.remove("rule"));
         let acts: Vec<(usize, Act)> = self.list(fields.remove("act"));
         let expects = self.list(fields.remove("expect"));
+        let tampers = self.list(fields.remove("tamper"));
+        let arms = self.list(fields.remove("arm"));
 
         let tools = self.field::<Vec<String>>(&mut fields, "tools").map_or_else(Vec::new, |(_, tools)| tools);
         self.foreign.clone_from(&tools);
@@ -182,6 +186,7 @@ impl Reader<'_> {
         }
         self.check_names(&skills, |skill: &super::SkillSpec| &skill.name, "skill");
         self.check_acts(&acts);
+        self.check_expects(&expects, &tampers, &arms);
         Some(Scenario {
             name: name?,
             title: title.unwrap_or_default(),
@@ -198,6 +203,8 @@ impl Reader<'_> {
             acts: plain(acts),
             expects: plain(expects),
             tools,
+            tampers: plain(tampers),
+            arms: plain(arms),
             digest: hex(&Sha256::digest(self.text.as_bytes())),
         })
     }
@@ -315,6 +322,9 @@ impl Reader<'_> {
                 Act::Turn(turn) => {
                     self.check_session(*at, turn.session.as_ref(), open.as_ref(), &known);
                     self.check_times(*at, turn.times);
+                    if turn.say.is_empty() == turn.say_each.is_empty() {
+                        self.fault(*at, "a turn needs `say` or `say_each`, and not both");
+                    }
                     let lists = [
                         &turn.replies,
                         &turn.review,

@@ -13,6 +13,7 @@ use crate::agent::tools::SPECS;
 use crate::agent::turn::TurnReport;
 use crate::ledger::{CronFired, CronJob, Lane, Name, SessionStarted, What};
 use crate::model::Model;
+use crate::scenario::JobSpec;
 use crate::store::NewSession;
 use crate::wire::Row;
 
@@ -83,8 +84,9 @@ impl<M: Model> Harness<M> {
     ///
     /// # Errors
     /// When the schedule cannot be read or the job is refused.
-    pub fn add_job(&mut self, name: &str, schedule: &str, prompt: &str) -> Result<(), HarnessError> {
-        let arguments = json!({ "name": name, "schedule": schedule, "prompt": prompt });
+    pub fn add_job(&mut self, job: &JobSpec) -> Result<(), HarnessError> {
+        let JobSpec { name, schedule, prompt, deliver } = job;
+        let arguments = json!({ "name": name, "schedule": schedule, "prompt": prompt, "deliver": deliver });
         self.manage_job("create", &arguments)?;
         Ok(())
     }
@@ -192,6 +194,8 @@ impl<M: Model> Harness<M> {
         let mut session = Session::new(name.clone(), Lane::Cron, &self.policy, memory, now);
         session.origin = Origin::Cron;
         session.skip_review = self.policy.cron.skip_background_review;
+        // Only a named chat is a platform; the other words mean the run's own file.
+        session.deliver_to = job.text("deliver").filter(|to| to.contains(':')).map(str::to_owned);
         let denied = cron::run::denied(&Value::Null, &self.policy.cron);
         let refused: Vec<String> = SPECS
             .iter()
@@ -218,6 +222,6 @@ impl<M: Model> Harness<M> {
         store::save_output(&mut *self.home, job.id(), &at, &answer, self.policy.cron.outputs_kept)?;
         self.store.end_session(&name, "cron_complete", now)?;
         let error = (!success).then(|| declared.unwrap_or_else(|| "the run gave no answer".to_owned()));
-        Ok(Outcome { success, error, ..Outcome::default() })
+        Ok(Outcome { success, error, delivery_error: report.delivery_error, ..Outcome::default() })
     }
 }

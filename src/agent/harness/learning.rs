@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::agent::memory::Target;
 use crate::agent::review::{self, Admission};
 use crate::agent::turn::{self, TurnReport};
-use crate::ledger::{Delivered, Lane, Name, NudgeDue, ReviewEnded, ReviewStarted, TurnEnded, What};
+use crate::ledger::{Lane, Name, NudgeDue, ReviewEnded, ReviewStarted, TurnEnded, What};
 use crate::model::Model;
 use crate::policy::ReviewTime;
 use crate::wire::Row;
@@ -57,6 +57,7 @@ impl<M: Model> Harness<M> {
         message: Row,
     ) -> Result<TurnReport, HarnessError> {
         session.memory.new_turn();
+        session.followed.clear();
         session.attempts = 0;
         session.spawned = 0;
         // A live turn ends a review that is still under way.
@@ -65,7 +66,7 @@ impl<M: Model> Harness<M> {
         let memory_due = self.count_turn(session);
         let report = self.run_loop(session, message);
         self.waiting_reviews.turn_ends(self.clock.now());
-        let report = report?;
+        let mut report = report?;
         if self.is_killed() {
             return Err(HarnessError::Killed);
         }
@@ -74,13 +75,7 @@ impl<M: Model> Harness<M> {
         if early {
             self.learn(session, &report, memory_due)?;
         }
-        if let Some(answer) =
-            report.answer.as_ref().filter(|answer| !self.is_silent(session, &report, answer))
-        {
-            session.delivered = turn;
-            let chars = answer.chars().count() as u64;
-            self.event(&session.name.clone(), What::Delivered(Delivered { turn, chars }));
-        }
+        self.deliver(session, &mut report);
         let ended = TurnEnded {
             turn,
             exit: report.exit.unwrap_or("partial").into(),
@@ -88,6 +83,7 @@ impl<M: Model> Harness<M> {
             since_skill: session.agent.counters.since_skill,
         };
         self.event(&session.name.clone(), What::TurnEnded(ended));
+        self.note_outcomes(session);
         let mut agent = std::mem::take(&mut session.agent);
         Run { harness: self, session }.compact_after_turn(&mut agent);
         session.agent = agent;

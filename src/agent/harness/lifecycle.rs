@@ -1,7 +1,11 @@
 //! Sessions begin, end, and are opened again by a new process.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use crate::agent::turn::Agent;
-use crate::ledger::{Lane, MemoryWrite, Name, Resumed, SessionEnded, SessionStarted, StoreState, What};
+use crate::ledger::{
+    Lane, MemoryWrite, Name, Resumed, SessionEnded, SessionStarted, StoreState, Stored, What,
+};
 use crate::model::Model;
 use crate::policy::ResultOrder;
 use crate::store::{NewSession, StoredRow};
@@ -10,12 +14,49 @@ use crate::wire::Row;
 use super::host::{Run, digest_of};
 use super::{Harness, HarnessError, Session};
 
+/// Stands for the result of a call that a dead process left behind.
+const UNKNOWN_OUTCOME: &str =
+    r#"{"error":"the process ended before this call had a result; whether it took effect is unknown"}"#;
+
+/// Where and with what a session is opened.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Opening {
+    /// Directory, from the workspace's root.
+    pub directory: String,
+    /// The tools that it gets; all when there is no list.
+    pub tools: Option<Vec<String>>,
+}
+
 impl<M: Model> Harness<M> {
+    fn apply(&self, session: &mut Session, opening: &Opening) {
+        session.directory.clone_from(&opening.directory);
+        let platform = &self.policy.turn.platform;
+        session.deliver_to = (platform != "cli").then(|| format!("{platform}:{}", session.name));
+        if let Some(tools) = &opening.tools {
+            session.keep_tools(|tool| tools.iter().any(|kept| kept == tool));
+            let others = crate::agent::tools::SPECS.iter().map(|spec| spec.name.to_owned());
+            session.permits = super::Permits::without(others.filter(|tool| !tools.contains(tool)));
+        }
+    }
+
     /// Begins a session; `parent` names the one that it continues.
     ///
     /// # Errors
     /// When the store refuses.
     pub fn begin(&mut self, name: &str, parent: Option<&str>) -> Result<(), HarnessError> {
+        self.begin_with(name, parent, &Opening::default())
+    }
+
+    /// The same, opened somewhere or with fewer tools.
+    ///
+    /// # Errors
+    /// When the store refuses.
+    pub fn begin_with(
+        &mut self,
+        name: &str,
+        parent: Option<&str>,
+        opening: &Opening,
+    ) -> Result<(), HarnessError> {
         let now = self.clock.now();
         let key = Name::from(name);
         let mut new = NewSession::of(name, "cli");
@@ -33,6 +74,7 @@ impl<M: Model> Harness<M> {
         self.event(&key, What::SessionStarted(started));
         let memory = self.fresh_memory();
         let mut session = Session::new(key.clone(), Lane::Main, &self.policy, memory, now);
+        self.apply(&mut session, opening);
         Run { harness: self, session: &mut session }.build_prompt("first")?;
         self.sessions.insert(key.clone(), session);
         self.open = Some(key);
@@ -44,6 +86,14 @@ impl<M: Model> Harness<M> {
     /// # Errors
     /// When the store does not know the session.
     pub fn resume(&mut self, name: &str) -> Result<(), HarnessError> {
+        self.resume_with(name, &Opening::default())
+    }
+
+    /// The same, opened somewhere or with fewer tools.
+    ///
+    /// # Errors
+    /// When the store does not know the session.
+    pub fn resume_with(&mut self, name: &str, opening: &Opening) -> Result<(), HarnessError> {
         let now = self.clock.now();
         let target = self.store.resume_target(name)?;
         let key = Name::from(target.as_str());
@@ -51,6 +101,9 @@ impl<M: Model> Harness<M> {
         let started =
             SessionStarted { why: "resume".into(), parent: self.world.clone(), depth: 0, persisted: true };
         self.event(&key, What::SessionStarted(started));
+        if self.policy.turn.close_open_calls {
+            self.close_open_calls(&key)?;
+        }
         let loaded: Vec<Row> = if self.policy.turn.repair_history {
             self.store.load_for_model(&target)?.rows
         } else {
@@ -58,6 +111,7 @@ impl<M: Model> Harness<M> {
         };
         let memory = self.fresh_memory();
         let mut session = Session::new(key.clone(), Lane::Main, &self.policy, memory, now);
+        self.apply(&mut session, opening);
         let measure = self.measure();
         let digests = loaded.iter().map(digest_of).collect();
         let rows = match self.policy.turn.result_order {
@@ -78,6 +132,26 @@ impl<M: Model> Harness<M> {
         self.event(&key, What::Resumed(Resumed { rows: digests, prompt_kept }));
         self.sessions.insert(key.clone(), session);
         self.open = Some(key);
+        Ok(())
+    }
+
+    /// Stores an answer for every call at the end of a session that has none: nobody knows whether it ran.
+    fn close_open_calls(&mut self, session: &Name) -> Result<(), HarnessError> {
+        let rows: Vec<Row> = self.store.live_rows(session)?.into_iter().map(StoredRow::into_row).collect();
+        let Some(place) = rows.iter().rposition(|row| !row.is_tool()) else { return Ok(()) };
+        let answered = |id: &str| rows[place..].iter().any(|row| row.tool_call_id.as_deref() == Some(id));
+        let open = rows[place].call_list().iter().filter(|call| !answered(&call.id));
+        let closing: Vec<Row> =
+            open.map(|call| Row::result(call.id.clone(), call.name.clone(), UNKNOWN_OUTCOME)).collect();
+        if closing.is_empty() {
+            return Ok(());
+        }
+        let ids = self.store.append(session, &closing, self.clock.now())?;
+        for (row, id) in closing.iter().zip(ids) {
+            let (row_id, role, digest) =
+                (u64::try_from(id).unwrap_or(0), row.role.word().into(), digest_of(row));
+            self.event(session, What::Stored(Stored { lane: Lane::Main, row: row_id, role, digest }));
+        }
         Ok(())
     }
 
@@ -129,18 +203,37 @@ impl<M: Model> Harness<M> {
         }
     }
 
+    /// Every session whose rows go to the store.
+    fn persisted(&self) -> BTreeSet<Name> {
+        let events = &self.recorder.ledger().events;
+        let started = events.iter().filter_map(|event| match &event.what {
+            What::SessionStarted(started) if started.persisted => Some(event.session.clone()),
+            _ => None,
+        });
+        started.collect()
+    }
+
+    /// The live rows of every session as texts with their role.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn stored_texts(&self) -> Result<BTreeMap<String, Vec<String>>, HarnessError> {
+        let shown = |row: Row| {
+            let calls: String =
+                row.call_list().iter().map(|call| format!(" {} {}", call.name, call.arguments)).collect();
+            format!("{}: {}{calls}", row.role.word(), row.content.flat())
+        };
+        let mut all = BTreeMap::new();
+        for name in self.persisted() {
+            let rows = self.store.live_rows(&name)?;
+            all.insert(name.to_string(), rows.into_iter().map(|row| shown(row.into_row())).collect());
+        }
+        Ok(all)
+    }
+
     /// Records what the store holds of every session.
     pub(super) fn record_store(&mut self) -> Result<(), HarnessError> {
-        let names: Vec<Name> = {
-            let events = &self.recorder.ledger().events;
-            let started = events.iter().filter_map(|event| match &event.what {
-                What::SessionStarted(started) if started.persisted => Some(event.session.clone()),
-                _ => None,
-            });
-            let distinct: std::collections::BTreeSet<Name> = started.collect();
-            distinct.into_iter().collect()
-        };
-        for name in names {
+        for name in self.persisted() {
             let mut state = StoreState { live: Vec::new(), kept: Vec::new(), hidden: Vec::new() };
             for stored in self.store.all_rows(&name)? {
                 let (active, archived) = (stored.active, stored.is_archived());

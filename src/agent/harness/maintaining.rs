@@ -8,14 +8,16 @@ use crate::agent::curator;
 use crate::agent::skills::{
     Action, Done, Library, Lifecycle, Operation, Record, Refusal, Request, State, Usage,
 };
+use crate::agent::turn::Agent;
 use crate::ledger::{CuratorRan, Lane, Name, SkillChanged, SkillViewed, What};
 use crate::model::Model;
 use crate::scenario::SkillSpec;
+use crate::wire::Row;
 use crate::world::{Millis, clock};
 
 use super::dispatch::ToolResult;
 use super::host::Run;
-use super::{Harness, HarnessError};
+use super::{Harness, HarnessError, Session};
 
 /// What is known of a skill before it changes.
 struct Before {
@@ -46,9 +48,12 @@ impl<M: Model> Run<'_, M> {
             Ok((view, _)) => {
                 let viewed = SkillViewed { skill: name.into(), lane: self.session.lane };
                 self.event(What::SkillViewed(viewed));
-                ToolResult::done(
-                    json!({ "name": name, "content": view.text, "files": view.support_files }).to_string(),
-                )
+                self.session.followed.insert(name.to_owned(), false);
+                let mut shown = json!({ "name": name, "content": view.text, "files": view.support_files });
+                if let Some(note) = self.harness.outcome_note(name) {
+                    shown["note"] = note.into();
+                }
+                ToolResult::done(shown.to_string())
             }
             Err(refusal) => ToolResult::failed(refusal.to_string()),
         }
@@ -65,9 +70,9 @@ impl<M: Model> Run<'_, M> {
         }
     }
 
-    pub(super) fn skill_manage(&mut self, arguments: &Value) -> ToolResult {
+    pub(super) fn skill_manage(&mut self, agent: &Agent, arguments: &Value) -> ToolResult {
         let request = Request::read(arguments);
-        let library = self.harness.library();
+        let library = self.library_for_writes(agent);
         let now = self.harness.clock.now();
         let operations = request.operations();
         let before: Vec<Before> =
@@ -86,8 +91,12 @@ impl<M: Model> Run<'_, M> {
                 action: operation.action.as_ref().map_or("", Action::word).into(),
                 origin: self.session.origin.word().into(),
                 created_by: before.created_by.as_str().into(),
-                ok: result.is_ok(),
-                refusal: result.as_ref().err().map_or("", |refusal| refusal.reason.id()).into(),
+                ok: result.as_ref().is_ok_and(|done| *done != Done::Staged),
+                refusal: match &result {
+                    Ok(Done::Staged) => "staged".into(),
+                    Ok(_) => "".into(),
+                    Err(refusal) => refusal.reason.id().into(),
+                },
                 read_before,
                 existed: before.existed,
                 uses: before.uses,
@@ -97,6 +106,7 @@ impl<M: Model> Run<'_, M> {
         }
         match result {
             Ok(done) => {
+                self.harness.forgive(&operations);
                 self.hot_load();
                 ToolResult::done(skill_receipt(&operations, &done).to_string())
             }
@@ -107,6 +117,23 @@ impl<M: Model> Run<'_, M> {
         }
     }
 }
+
+impl<M: Model> Run<'_, M> {
+    /// The library as this run may write to it: what a review learned among pages from the web can be held back.
+    fn library_for_writes(&self, agent: &Agent) -> Library {
+        let policy = &self.harness.policy;
+        let from_web = |row: &Row| row.name.as_deref().is_some_and(|tool| tool.starts_with("web_"));
+        let held_back = policy.review.stage_after_web
+            && self.session.lane == Lane::Review
+            && agent.transcript.rows().iter().any(from_web);
+        let mut policy = policy.clone();
+        policy.skills.approval |= held_back;
+        Library::new(&policy, &[])
+    }
+}
+
+/// Uses in a row that ended with a failing command; a field of the usage record.
+const FAILING_STREAK: &str = "failing_streak";
 
 /// What the tool for skills answers: the verb of what was done, or every operation of a batch.
 fn skill_receipt(operations: &[Operation], done: &Done) -> Value {
@@ -141,6 +168,58 @@ fn is_guard(refusal: &Refusal) -> bool {
 }
 
 impl<M: Model> Harness<M> {
+    /// Keeps how the uses of this turn's skills ended, where that is on.
+    pub(super) fn note_outcomes(&mut self, session: &mut Session) {
+        if self.policy.skills.outcome_note_from == 0 || session.followed.is_empty() {
+            return;
+        }
+        let library = self.library();
+        let mut usage = Usage::load(&*self.home, library.root());
+        for (name, failed) in std::mem::take(&mut session.followed) {
+            let Some(mut record) = usage.get(&name).cloned() else { continue };
+            let before = record.count(FAILING_STREAK);
+            // Work that went well after a warning says nothing for the skill: it was done another way.
+            let warned = before >= self.policy.skills.outcome_note_from;
+            let streak = match (failed, warned) {
+                (true, _) => before + 1,
+                (false, true) => before,
+                (false, false) => 0,
+            };
+            record.set(FAILING_STREAK, streak);
+            usage.put(&name, record);
+        }
+        // A counter that cannot be kept is no reason to fail the turn.
+        let _ = usage.save(&mut *self.home, library.root());
+    }
+
+    /// A skill that was changed begins its record anew.
+    fn forgive(&mut self, operations: &[Operation]) {
+        if self.policy.skills.outcome_note_from == 0 {
+            return;
+        }
+        let library = self.library();
+        let mut usage = Usage::load(&*self.home, library.root());
+        for operation in operations {
+            let Some(mut record) = usage.get(&operation.name).cloned() else { continue };
+            record.set(FAILING_STREAK, 0);
+            usage.put(&operation.name, record);
+        }
+        // As above.
+        let _ = usage.save(&mut *self.home, library.root());
+    }
+
+    /// What is said of a skill whose last uses all ended with a failing command.
+    fn outcome_note(&self, name: &str) -> Option<String> {
+        let from = self.policy.skills.outcome_note_from;
+        let usage = Usage::load(&*self.home, self.library().root());
+        let streak = usage.get(name)?.count(FAILING_STREAK);
+        (from > 0 && streak >= from).then(|| {
+            format!(
+                "The last {streak} uses of this skill ended with a failing command. Check its steps first."
+            )
+        })
+    }
+
     pub(super) fn library(&self) -> Library {
         Library::new(&self.policy, &[])
     }

@@ -11,6 +11,7 @@ use crate::ledger::{Catalogue, Lane, Name, PromptReady, What};
 use crate::model::Model;
 use crate::policy::PromptClock;
 use crate::wire::{Chain, Level, Segment};
+use crate::world::terminal::WORKSPACE;
 
 use super::HarnessError;
 use super::host::Run;
@@ -41,14 +42,15 @@ impl<M: Model> Run<'_, M> {
         let offer = Offer { tools: Some(&self.session.tools), ..Offer::default() };
         let roots = [Root::home(skills::ROOT)];
         // The catalogue is part of what a session keeps; only a rebuild looks at the skills again.
-        let catalogue = self.session.catalogue.clone().unwrap_or_else(|| {
+        let kept = if policy.prompt.catalogue_checked { None } else { self.harness.first_catalogue.clone() };
+        let catalogue = self.session.catalogue.clone().or(kept).unwrap_or_else(|| {
             prompt::catalogue::build(&*self.harness.home, &roots, &[], &offer, &policy.prompt)
         });
         let listed = catalogue.text();
         let window = Value::from(self.session.compressor.model().window);
         let context = prompt::context_files::project_context(
             &self.harness.workspace,
-            "",
+            &self.session.directory,
             &window,
             &scan,
             &policy.prompt,
@@ -76,7 +78,7 @@ impl<M: Model> Run<'_, M> {
                     platform: &policy.turn.platform,
                     timeless: false,
                 },
-                environment: Some(environment()),
+                environment: Some(environment(&self.session.directory)),
                 ..PromptInputs::default()
             },
             &policy.prompt,
@@ -116,6 +118,9 @@ impl<M: Model> Run<'_, M> {
         };
         self.event(What::Catalogue(catalogue));
         self.session.static_prefix = Some(prompt.stable).filter(|stable| !stable.is_empty());
+        if self.session.lane == Lane::Main && self.harness.first_catalogue.is_none() {
+            self.harness.first_catalogue = Some(prompt.catalogue.clone());
+        }
         self.session.catalogue = Some(prompt.catalogue);
         self.session.system = prompt.text;
     }
@@ -162,7 +167,7 @@ impl<M: Model> Run<'_, M> {
             model: knobs.model.clone(),
             provider: knobs.provider.clone(),
             session: self.session.name.to_string(),
-            directory: environment().directory,
+            directory: environment(&self.session.directory).directory,
         };
         let fits = stored.filter(|text| {
             knobs.reuse_stored && prompt::identity::mismatch(text, &runtime, knobs.pass_session_id).is_none()
@@ -205,6 +210,7 @@ impl<M: Model> Run<'_, M> {
 }
 
 /// Where the simulated agent runs.
-fn environment() -> Environment {
-    Environment { host: "lab".to_owned(), home: "/home/lab".to_owned(), directory: "/workspace".to_owned() }
+fn environment(directory: &str) -> Environment {
+    let directory = crate::world::files::join(WORKSPACE, directory);
+    Environment { host: "lab".to_owned(), home: "/home/lab".to_owned(), directory }
 }

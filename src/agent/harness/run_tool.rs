@@ -7,7 +7,8 @@ use crate::agent::turn::Agent;
 use crate::ledger::{Effect, MemoryWrite, What};
 use crate::model::Model;
 use crate::wire::ToolCall;
-use crate::world::{Files as _, normalize};
+use crate::world::terminal::{Place, Ran, Reach};
+use crate::world::{Files, Millis, clock};
 
 use super::Origin;
 use super::dispatch::ToolResult;
@@ -29,7 +30,7 @@ impl<M: Model> Run<'_, M> {
             "memory" => self.memory(arguments),
             "skills_list" => self.skills_list(),
             "skill_view" => self.skill_view(arguments),
-            "skill_manage" => self.skill_manage(arguments),
+            "skill_manage" => self.skill_manage(agent, arguments),
             "session_search" => self.session_search(arguments),
             "delegate_task" => self.delegate_task(agent, arguments),
             "cronjob_manage" => self.cronjob_manage(arguments),
@@ -49,24 +50,39 @@ impl<M: Model> Run<'_, M> {
         self.event(What::Effect(effect));
     }
 
+    /// Runs a command line over what this session can reach.
+    fn shell(&mut self, command: &str) -> Ran {
+        let harness = &mut *self.harness;
+        let outside = (!harness.policy.terminal.confined).then_some(&harness.machine as &dyn Files);
+        let directory = self.session.directory.as_str();
+        let mut reach = Reach { files: &mut harness.workspace, outside, directory };
+        let ran = harness.terminal.run(&mut reach, command);
+        if ran.timed_out {
+            let waited = harness.policy.terminal.timeout_seconds.map_or(clock::DAY, |seconds| {
+                Millis::try_from(seconds).unwrap_or(Millis::MAX / clock::SECOND).saturating_mul(clock::SECOND)
+            });
+            harness.clock.advance(waited);
+            harness.recorder.set_now(harness.clock.now());
+        }
+        ran
+    }
+
     fn terminal(&mut self, command: &str) -> ToolResult {
         if let Some(refusal) = self.judge_command(command) {
             return refusal;
         }
-        let ran = self.harness.terminal.run(&mut self.harness.workspace, command);
+        let ran = self.shell(command);
         self.effect("command", command);
-        let output = if ran.timed_out { String::new() } else { ran.output };
         let result = if ran.timed_out {
             json!({ "error": "the command did not answer in time; whether it took effect is unknown", "exit_code": 124 })
         } else {
-            json!({ "output": output, "exit_code": ran.exit })
+            json!({ "output": ran.output, "exit_code": ran.exit })
         };
-        ToolResult {
-            text: result.to_string(),
-            ok: ran.exit == 0 && !ran.timed_out,
-            outcome_unknown: ran.timed_out,
-            refused_by: None,
+        let ok = ran.exit == 0 && !ran.timed_out;
+        if !ok {
+            self.session.followed.values_mut().for_each(|failed| *failed = true);
         }
+        ToolResult { text: result.to_string(), ok, outcome_unknown: ran.timed_out, refused_by: None }
     }
 
     /// Runs shell lines one after another; what a line prints is kept only when it begins with `print `.
@@ -78,10 +94,14 @@ impl<M: Model> Run<'_, M> {
             if let Some(refusal) = self.judge_command(command) {
                 return refusal;
             }
-            let ran = self.harness.terminal.run(&mut self.harness.workspace, command);
+            let ran = self.shell(command);
             self.effect("command", command);
             if shown {
                 printed.push_str(&ran.output);
+            }
+            if ran.timed_out {
+                let why = format!("`{command}` did not answer in time; whether it took effect is unknown");
+                return ToolResult { outcome_unknown: true, ..ToolResult::failed(why) };
             }
             if ran.exit != 0 {
                 return ToolResult::failed(format!("`{command}` exited with {}", ran.exit));
@@ -90,32 +110,34 @@ impl<M: Model> Run<'_, M> {
         ToolResult::done(json!({ "output": printed }).to_string())
     }
 
-    fn workspace_path(path: &str) -> Result<String, ToolResult> {
-        normalize(path.trim_start_matches("/workspace/"))
-            .filter(|path| !path.is_empty())
-            .ok_or_else(|| ToolResult::failed(format!("`{path}` lies outside the workspace")))
+    /// The workspace path that a tool names, or a refusal where it leads out.
+    fn workspace_path(&self, path: &str) -> Result<String, ToolResult> {
+        match Place::of(path, &self.session.directory) {
+            Place::Inside(path) if !path.is_empty() => Ok(path),
+            _ => Err(ToolResult::refused("workspace", format!("`{path}` lies outside the workspace"))),
+        }
     }
 
     fn read_file(&mut self, path: &str) -> ToolResult {
-        if path.starts_with('/') && !path.starts_with("/workspace/") || path.starts_with('~') {
-            return ToolResult::failed(format!("`{path}` lies outside the workspace"));
-        }
         // Skills are readable by path; that counts as reading them.
         if path.starts_with("skills/") {
             return self.read_skill_file(path);
         }
-        let clean = match Self::workspace_path(path) {
-            Ok(clean) => clean,
-            Err(refusal) => return refusal,
+        let read = match (Place::of(path, &self.session.directory), self.harness.policy.terminal.confined) {
+            (Place::Outside(path), false) => self.harness.machine.read_text(&path),
+            _ => match self.workspace_path(path) {
+                Ok(clean) => self.harness.workspace.read_text(&clean),
+                Err(refusal) => return refusal,
+            },
         };
-        match self.harness.workspace.read_text(&clean) {
+        match read {
             Ok(content) => ToolResult::done(json!({ "content": content }).to_string()),
             Err(error) => ToolResult::failed(error.to_string()),
         }
     }
 
     fn write_file(&mut self, path: &str, content: &str) -> ToolResult {
-        let clean = match Self::workspace_path(path) {
+        let clean = match self.workspace_path(path) {
             Ok(clean) => clean,
             Err(refusal) => return refusal,
         };
@@ -129,7 +151,7 @@ impl<M: Model> Run<'_, M> {
     }
 
     fn patch(&mut self, path: &str, old: &str, new: &str) -> ToolResult {
-        let clean = match Self::workspace_path(path) {
+        let clean = match self.workspace_path(path) {
             Ok(clean) => clean,
             Err(refusal) => return refusal,
         };
@@ -147,7 +169,12 @@ impl<M: Model> Run<'_, M> {
         let Ok(regex) = regex::RegexBuilder::new(pattern).size_limit(1 << 20).build() else {
             return ToolResult::failed(format!("`{pattern}` is not a valid pattern"));
         };
-        let root = normalize(path).unwrap_or_default();
+        let root = match Place::of(path, &self.session.directory) {
+            Place::Inside(root) => root,
+            Place::Outside(_) => {
+                return ToolResult::refused("workspace", format!("`{path}` lies outside the workspace"));
+            }
+        };
         let mut lines = Vec::new();
         for file in self.harness.workspace.walk(&root) {
             let Ok(content) = self.harness.workspace.read_text(&file) else { continue };
@@ -209,12 +236,9 @@ impl<M: Model> Run<'_, M> {
     }
 
     fn send_message(&mut self, to: &str, text: &str) -> ToolResult {
-        // Whether a platform takes the message is declared like any other command.
-        let ran = self.harness.terminal.run(&mut self.harness.workspace, &format!("send {to}"));
-        if ran.exit != 0 && ran.exit != 127 {
-            let detail = format!("{to}: {}", ran.output.trim());
-            self.effect("delivery_failed", &detail);
-            return ToolResult::failed(format!("the platform refused the message: {}", ran.output.trim()));
+        if let Err(reason) = self.harness.hand_over(to) {
+            self.effect("delivery_failed", &format!("{to}: {reason}"));
+            return ToolResult::failed(format!("the platform refused the message: {reason}"));
         }
         self.effect("message_sent", &format!("{to}: {text}"));
         ToolResult::done(json!({ "success": true }).to_string())
@@ -222,7 +246,7 @@ impl<M: Model> Run<'_, M> {
 
     /// Pages and searches are declared like commands; nothing reaches a network.
     fn web(&mut self, request: &str) -> ToolResult {
-        let ran = self.harness.terminal.run(&mut self.harness.workspace, request);
+        let ran = self.shell(request);
         if ran.exit == 0 { ToolResult::done(ran.output) } else { ToolResult::failed("nothing was found") }
     }
 }

@@ -116,6 +116,12 @@ pub struct Session {
     pub catalogue: Option<Catalogue>,
     /// What it may dispatch.
     pub permits: Permits,
+    /// Where it was opened, from the workspace's root.
+    pub directory: String,
+    /// Where its answers go, `platform:chat`; to the screen before the user when there is none.
+    pub deliver_to: Option<String>,
+    /// Skills that were loaded in this turn, each with whether a command failed afterwards.
+    pub followed: BTreeMap<String, bool>,
     /// Its view of memory.
     pub memory: MemoryStore,
     /// Its compressor.
@@ -189,6 +195,9 @@ impl Session {
             static_prefix: None,
             catalogue: None,
             permits: Permits::default(),
+            directory: String::new(),
+            deliver_to: None,
+            followed: BTreeMap::new(),
             memory,
             compressor: Compressor::new(&policy.compress, model, State::default()),
             writer: Writer::new(WriterOrigin::Foreground),

@@ -73,6 +73,8 @@ knobs! {
         hot_skills: bool = false, "switch", "Hermes agent/skills_index_delta.py:100", "L1";
         /// The tool table keeps its order whatever order a tool server lists its tools in.
         sort_tools: bool = true, "switch", "Hermes tools/registry.py", "L1";
+        /// A kept catalogue is used only while the files of the skills are as they were; off, a new session gets what the process built first.
+        catalogue_checked: bool = true, "switch", "Hermes agent/prompt_builder.py:1200", "-";
         /// Catalogues that are kept in memory.
         catalogue_cache_max: u64 = 32, [0, 1_000_000], "entries", "Hermes agent/prompt_builder.py:1200", "-";
         /// Operating system that skills are offered for.

@@ -77,6 +77,8 @@ knobs! {
         defer: Defer = Defer::Auto, "choice", "Hermes agent/review_idle_queue.py", "L3";
         /// Seconds after which a waiting review starts whatever the load.
         defer_max_age: u64 = 1800, [1, 1_000_000_000], "seconds", "Hermes agent/review_idle_queue.py", "L3";
+        /// Skills that a review would write from a conversation with pages from the web in it wait for the user's approval.
+        stage_after_web: bool = false, "switch", "hermes-lab", "L3";
         /// Tools that a review may dispatch beside its own.
         extra_tools: Vec<String> = Vec::new(), "names", "Hermes agent/background_review.py:1080", "L3";
     }

@@ -41,6 +41,8 @@ knobs! {
         approval: bool = false, "switch", "Hermes tools/skill_manager_tool.py:768-817", "L3";
         /// Texts written to skills are scanned.
         guard_agent_created: bool = false, "switch", "Hermes tools/skill_manager_tool.py:562", "L3";
+        /// Uses in a row that ended with a failing command after which loading the skill says so; 0 is never. The note stands in the tool result, so no prompt changes.
+        outcome_note_from: u64 = 0, [0, 1_000], "uses", "hermes-lab", "L3";
         /// A new description longer than a catalogue line is refused.
         checks_catalogue_budget: bool = true, "switch", "Hermes tools/skill_manager_tool.py:146-179", "L2";
         /// A name may end in one line break.

@@ -67,6 +67,8 @@ knobs! {
         store_everything: bool = false, "switch", "hermes-lab", "L4";
         /// A history that may be broken is mended before it is sent.
         repair_history: bool = true, "switch", "Hermes agent/agent_runtime_helpers.py:743", "L4";
+        /// Calls that a dead process left without a result are kept and answered with "unknown" when the session is taken up again; off, they are dropped, and nothing tells the model that they may have run.
+        close_open_calls: bool = false, "switch", "hermes-lab; Hermes agent/agent_runtime_helpers.py:766 drops them", "L4";
         /// Longest result that stays in the conversation, without a known window.
         result_chars_max: u64 = 100_000, [1, 100_000_000], "characters", "Hermes tools/budget_config.py", "L2";
         /// Longest result of an external tool server.
@@ -97,6 +99,8 @@ knobs! {
         web_searches_max: u64 = 50, [0, 100_000], "calls", "Hermes agent/tool_guardrails.py", "L5";
         /// Children spawned in one turn; 0 for no limit.
         spawns_max: u64 = 50, [0, 100_000], "children", "Hermes agent/tool_guardrails.py", "L5";
+        /// Attempts to hand an answer to the platform that it goes to.
+        delivery_attempts_max: u64 = 3, [1, 100], "attempts", "Hermes gateway/platforms/base.py", "-";
         /// The surface that the agent answers on; unattended ones stop hard.
         platform: String = "cli".to_owned(), "name", "Hermes agent/tool_guardrails.py", "-";
     }
