@@ -44,10 +44,10 @@
 //! | [`serve`] | the mock provider that real agents are pointed at | how an agent works |
 //! | [`report`] | results as text, tables, pages | how a result came about |
 //! | [`audit`] | logs of real agents: recognised, read, every cache miss explained | the runtime |
-//! | [`lab`] | experiments: play, breaks, matrix, self-test, conformance | printing |
+//! | [`lab`] | experiments: play, breaks, matrix, self-test, suites, conformance | printing |
 //! | [`laws`] | five laws, one file each: ledger in, findings out | anything but the ledger |
 //! | [`agent`] | the runtime under test, one module per mechanism | whether a break is on |
-//! | [`model`] | who answers: a script with rules | the harness |
+//! | [`model`] | who answers: a script with rules, a reader of its prompt | the harness |
 //! | [`store`] | SQLite: sessions, messages, three full-text indexes, lineage | decisions |
 //! | [`cache`] | providers' prefix caches | text |
 //! | [`scenario`] | scripted worlds: format, loading, checking | running |
@@ -63,7 +63,8 @@
 //! - a driver of a real agent: a file in `drivers/`, and its line in [`drive::SHIPPED`];
 //! - a check: an entry in the `CHECKS` of its law's file, and a break that trips it;
 //! - a knob: one line in `policy/sections/<mechanism>.rs`;
-//! - a figure: one line in [`lab::figures::FIGURES`].
+//! - a figure: one line in [`lab::figures::FIGURES`];
+//! - a task of the regression set: a file in `scenarios/suite/` with its tampers, and its line in [`scenario::suite`].
 //!
 //! # Determinism
 //!

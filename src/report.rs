@@ -3,6 +3,7 @@
 //! A report turns a finished result into text and decides nothing. The same result is also given as JSON by the
 //! command line. Numbers carry their unit in the column's head.
 
+pub mod ablation;
 pub mod audit;
 pub mod audit_html;
 pub mod bench;

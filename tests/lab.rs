@@ -2,7 +2,8 @@
 
 use hermes_lab::lab::breaks::{shipped_scenario, show_all};
 use hermes_lab::lab::figures::figure;
-use hermes_lab::lab::{matrix, runs, selftest};
+use hermes_lab::lab::play::{Plan, play_to_end};
+use hermes_lab::lab::{expect, matrix, runs, selftest};
 use hermes_lab::laws;
 use hermes_lab::scenario::shipped;
 
@@ -23,13 +24,12 @@ fn every_break_is_caught_by_its_law_and_every_check_can_fail() {
 #[test]
 fn every_scenario_ends_as_it_says_and_breaks_no_law() {
     for (name, _) in shipped() {
-        let ledger = Lab::scenario(name).run();
-        let verdict = laws::judge(&ledger);
+        let scenario = shipped_scenario(name).unwrap();
+        let played = play_to_end(&scenario, &Plan::default()).unwrap();
+        let verdict = laws::judge(&played.ledger);
         assert!(verdict.holds(), "{name}: {:#?}", verdict.findings().collect::<Vec<_>>());
-        for expect in &shipped_scenario(name).unwrap().expects {
-            let wanted = serde_json::to_value(&expect.is).unwrap();
-            let found = figure(&expect.figure).expect("a known figure").of(&ledger);
-            assert_eq!(found, wanted, "{name}: {}", expect.figure);
+        for judged in expect::judge(&scenario, &played) {
+            assert!(judged.holds, "{name}: {judged:#?}");
         }
     }
 }

@@ -18,6 +18,7 @@ mod readme;
 #[cfg(feature = "real-clients")]
 mod real;
 mod serve;
+mod suite;
 mod support;
 mod tidy;
 mod tokens;

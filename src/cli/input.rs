@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::diag::{Diagnostic, nearest};
 use crate::drive::{self, Driver};
 use crate::lab::breaks::{self, Break};
+use crate::lab::expect;
 use crate::policy::{Overlay, preset};
 use crate::scenario::{self, Scenario};
 
@@ -33,7 +34,9 @@ pub(super) fn reason(error: &std::io::Error) -> String {
 /// A scenario by shipped name or by path.
 pub(super) fn scenario(name: &str) -> Result<Scenario, BadInput> {
     if looks_like_path(name) {
-        return Ok(scenario::load(name, &text(name)?)?);
+        let scenario = scenario::load(name, &text(name)?)?;
+        let unknown = expect::unknown(&scenario);
+        return if unknown.is_empty() { Ok(scenario) } else { Err(unknown.into()) };
     }
     breaks::shipped_scenario(name).ok_or_else(|| {
         let known = scenario::shipped().iter().map(|(name, _)| *name);

@@ -1,6 +1,7 @@
 //! `hermes-lab scenario`
 
 use crate::cli::{Answer, BadInput, CommandResult, input};
+use crate::lab::expect;
 use crate::scenario;
 
 /// Work with scenario files
@@ -34,6 +35,7 @@ pub(super) fn run(args: &Args) -> CommandResult {
                 match input::text(file) {
                     Ok(content) => match scenario::load(file, &content) {
                         Ok(scenario) => {
+                            faults.extend(expect::unknown(&scenario));
                             text.push_str(&format!("{file}: {} acts, fine\n", scenario.acts.len()));
                         }
                         Err(more) => faults.extend(more),

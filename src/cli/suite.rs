@@ -5,11 +5,11 @@ use serde_json::json;
 use crate::cli::{Answer, BadInput, CommandResult, input, json_text};
 use crate::diag::Diagnostic;
 use crate::lab::play::{self, Plan};
-use crate::lab::suite::{self, Suite, compare, learning, prove};
+use crate::lab::suite::{self, Suite, ablation, compare, learning, prove};
 use crate::policy::{Overlay, Policy};
-use crate::report::{suite as report, suite_html};
+use crate::report::{ablation as report_ablation, learning as report_learning, suite as report, suite_html};
 
-/// Play a suite: the regression set, the learning loop, or the proofs that expectations can fail
+/// Play a suite: regression set, learning loop, ablation, proofs
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]
@@ -21,7 +21,9 @@ enum Which {
     /// The minimum regression set, judged by outside evidence
     Regression(RegressionArgs),
     /// What the learning loop buys, and what each of its links is worth
-    Learning(LearningArgs),
+    Learning(ReportArgs),
+    /// Every break beside what catches it, which tasks it makes fail, and what it costs
+    Ablation(ReportArgs),
     /// Make every expectation of the suites fail once
     Prove(JsonArgs),
     /// The JSON schema of a saved suite
@@ -57,14 +59,14 @@ struct RegressionArgs {
 }
 
 #[derive(Debug, clap::Args)]
-struct LearningArgs {
+struct ReportArgs {
     /// Write the table and the pictures into this directory
     #[arg(long, value_name = "DIR")]
     out: Option<String>,
     /// Write JSON instead of text
     #[arg(long, conflicts_with = "markdown")]
     json: bool,
-    /// Write the table of links as Markdown
+    /// Write the table as Markdown
     #[arg(long)]
     markdown: bool,
 }
@@ -80,6 +82,7 @@ pub(super) fn run(args: &Args) -> CommandResult {
     match &args.which {
         Which::Regression(args) => regression(args),
         Which::Learning(args) => learning_loop(args),
+        Which::Ablation(args) => ablated(args),
         Which::Prove(args) => {
             let proofs = prove::prove();
             let holds = proofs.iter().all(|proof| proof.problem.is_none());
@@ -145,20 +148,39 @@ fn plan(args: &RegressionArgs) -> Result<(Plan, Vec<String>), BadInput> {
     Ok((plan, turned))
 }
 
-fn learning_loop(args: &LearningArgs) -> CommandResult {
+fn ablated(args: &ReportArgs) -> CommandResult {
+    let rows =
+        ablation::ablation().map_err(|error| Diagnostic::of_file("suite ablation", error.to_string()))?;
+    let holds = rows.iter().all(|row| row.shown.holds);
+    if let Some(dir) = &args.out {
+        for (name, text) in report_ablation::files(&rows) {
+            input::write(&format!("{dir}/{name}"), &text)?;
+        }
+    }
+    let text = if args.json {
+        json_text(&json!({ "schema": suite::SCHEMA, "suite": "ablation", "holds": holds, "rows": rows }))
+    } else if args.markdown {
+        report_ablation::markdown(&rows)
+    } else {
+        report_ablation::text(&rows)
+    };
+    Ok(Answer::of(text, holds))
+}
+
+fn learning_loop(args: &ReportArgs) -> CommandResult {
     let measured =
         learning::measure().map_err(|error| Diagnostic::of_file("suite learning", error.to_string()))?;
     if let Some(dir) = &args.out {
-        for (name, text) in crate::report::learning::files(&measured) {
+        for (name, text) in report_learning::files(&measured) {
             input::write(&format!("{dir}/{name}"), &text)?;
         }
     }
     let text = if args.json {
         json_text(&measured)
     } else if args.markdown {
-        crate::report::learning::links_markdown(&measured)
+        report_learning::links_markdown(&measured)
     } else {
-        crate::report::learning::text(&measured)
+        report_learning::text(&measured)
     };
     Ok(Answer::of(text, measured.holds))
 }

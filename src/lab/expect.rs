@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::lab::figures::figure;
+use crate::diag::{Diagnostic, nearest};
+use crate::lab::figures::{FIGURES, figure};
 use crate::lab::play::{EndState, Played};
 use crate::laws;
 use crate::ledger::{Lane, Ledger, What};
@@ -36,6 +37,25 @@ const SHOWN_CHARS: usize = 160;
 /// Judges every expectation of a scenario.
 pub fn judge(scenario: &Scenario, played: &Played) -> Vec<Judged> {
     scenario.expects.iter().map(|expect| one(expect, &played.ledger, &played.end)).collect()
+}
+
+/// Figures and checks that expectations name and that do not exist, each with what would have been near.
+pub fn unknown(scenario: &Scenario) -> Vec<Diagnostic> {
+    let mut faults = Vec::new();
+    let mut look = |what: &str, name: &Option<String>, known: Vec<&str>| {
+        let Some(name) = name.as_ref().filter(|name| !known.contains(&name.as_str())) else { return };
+        let fault =
+            Diagnostic::of_file(&scenario.name, format!("an expectation names the unknown {what} `{name}`"));
+        faults.push(match nearest(name, known) {
+            Some(near) => fault.with_help(format!("did you mean `{near}`?")),
+            None => fault,
+        });
+    };
+    for expect in &scenario.expects {
+        look("figure", &expect.figure, FIGURES.iter().map(|figure| figure.name).collect());
+        look("check", &expect.law, laws::checks().iter().map(|check| check.id).collect());
+    }
+    faults
 }
 
 fn one(expect: &ExpectSpec, ledger: &Ledger, end: &EndState) -> Judged {

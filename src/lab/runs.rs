@@ -81,8 +81,18 @@ fn in_order(jobs: &[(&Scenario, Plan)], threads: NonZeroUsize) -> Result<Vec<Jud
         let verdict = laws::judge(&ledger);
         Ok(Judged { ledger, verdict })
     };
+    spread(jobs, threads, run).into_iter().collect()
+}
+
+/// What `run` makes of every job, in their order, on as many threads as the machine offers.
+pub fn each<J: Sync, R: Send>(jobs: &[J], run: impl Fn(&J) -> R + Sync) -> Vec<R> {
+    spread(jobs, threads(), run)
+}
+
+fn spread<J: Sync, R: Send>(jobs: &[J], threads: NonZeroUsize, run: impl Fn(&J) -> R + Sync) -> Vec<R> {
     let threads = threads.get().min(jobs.len().max(1));
-    let mut slots: Vec<Option<Result<Judged, PlayError>>> = Vec::new();
+    let run = &run;
+    let mut slots: Vec<Option<R>> = Vec::new();
     slots.resize_with(jobs.len(), || None);
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..threads)

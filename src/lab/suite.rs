@@ -2,8 +2,9 @@
 //!
 //! [`regression`] plays the set under a plan and gives one record a task; [`compare`](mod@compare) sets two such
 //! records side by side; [`prove`] shows that every expectation can fail; [`learning`] measures what the learning loop
-//! buys and what each of its links is worth.
+//! buys and what each of its links is worth; [`ablation`] sets every break beside what it costs.
 
+pub mod ablation;
 pub mod compare;
 pub mod learning;
 pub mod prove;

@@ -165,8 +165,10 @@ pub fn distil(spec: &DistilSpec, ask: &Ask<'_>, id: &str) -> Reply {
     if listed && !read {
         return call("skill_view", json!({ "name": spec.name }));
     }
-    let numbered: String =
-        steps.iter().enumerate().map(|(place, step)| format!("{}. `{step}`\n", place + 1)).collect();
+    let mut numbered = String::new();
+    for (place, step) in steps.iter().enumerate() {
+        numbered.push_str(&format!("{}. `{step}`\n", place + 1));
+    }
     let content =
         format!("---\nname: {}\ndescription: {}\n---\n\n{numbered}", spec.name, json!(spec.description));
     let action = if listed { "edit" } else { "create" };

@@ -1,10 +1,10 @@
 //! What the learning loop buys: the table of links, curves, bars, and a page of them.
 
-use crate::lab::suite::learning::{Arm, Arms, Learning};
+use crate::lab::suite::learning::{Arm, Arms, Learning, TaskCost};
 use crate::report::grouped;
 use crate::report::plot::{Bar, BarChart, LineChart, Series};
 use crate::report::suite::dollars;
-use crate::report::suite_html::{document, escape};
+use crate::report::suite_html::{document, escape, sentence};
 use crate::report::table::Table;
 
 /// Columns of the table of links.
@@ -103,22 +103,28 @@ pub fn links_markdown(learning: &Learning) -> String {
     text
 }
 
-/// Tokens of every session, for the arms that tell most.
+/// One line an arm; arms whose lines would hide each other share one.
+fn lines<'a>(arms: impl Iterator<Item = &'a Arm>, value: impl Fn(&TaskCost) -> u64) -> Vec<Series> {
+    let mut lines: Vec<Series> = Vec::new();
+    for arm in arms {
+        let points: Vec<(f64, f64)> =
+            (1u32..).zip(&arm.tasks).map(|(week, task)| (f64::from(week), value(task) as f64)).collect();
+        match lines.iter_mut().find(|line| line.points == points) {
+            Some(line) => line.name = format!("{}; {}", line.name, arm.name),
+            None => lines.push(Series { name: arm.name.clone(), points }),
+        }
+    }
+    lines
+}
+
+/// Tokens of every session.
 pub fn curve(learning: &Learning) -> String {
-    let shown = ["every link", "memory over cap", "catalogue not refreshed", "no learning"];
-    let arms = learning.links.arms.iter().filter(|arm| shown.contains(&arm.name.as_str()));
-    let series = arms.map(|arm| Series {
-        name: arm.name.clone(),
-        points: (1u32..)
-            .zip(&arm.tasks)
-            .map(|(week, task)| (f64::from(week), task.prompt_tokens as f64))
-            .collect(),
-    });
+    let single = |arm: &&Arm| !["write refused", "write never approved"].contains(&arm.name.as_str());
     LineChart {
         title: "What the same task costs, week after week".to_owned(),
         x_label: "session".to_owned(),
         y_label: "prompt tokens of the session".to_owned(),
-        series: series.collect(),
+        series: lines(learning.links.arms.iter().filter(single), |task| task.prompt_tokens),
         mark_x: None,
     }
     .to_svg()
@@ -139,20 +145,13 @@ pub fn bars(learning: &Learning) -> String {
     .to_svg()
 }
 
-/// Failing uses of a wrong skill, week after week, by arm.
+/// Iterations with a wrong skill, week after week, by arm.
 pub fn hazard_curve(hazard: &Arms) -> String {
-    let series = hazard.arms.iter().map(|arm| Series {
-        name: arm.name.clone(),
-        points: (1u32..)
-            .zip(&arm.tasks)
-            .map(|(week, task)| (f64::from(week), task.iterations as f64))
-            .collect(),
-    });
     LineChart {
         title: "A wrong skill that is used every week".to_owned(),
         x_label: "session".to_owned(),
         y_label: "iterations of the session".to_owned(),
-        series: series.collect(),
+        series: lines(hazard.arms.iter(), |task| task.iterations),
         mark_x: None,
     }
     .to_svg()
@@ -189,7 +188,11 @@ pub fn page(learning: &Learning) -> String {
         ));
     }
     for hazard in &learning.hazards {
-        body.push_str(&format!("<h2>{}</h2>\n<p>{}</p>\n", escape(&hazard.title), escape(&hazard.about)));
+        body.push_str(&format!(
+            "<h2>{}</h2>\n<p>{}</p>\n",
+            escape(&sentence(&hazard.title)),
+            escape(&hazard.about)
+        ));
         if hazard.scenario == "wrong-skill" {
             body.push_str(&figure(&hazard_curve(hazard)));
         }

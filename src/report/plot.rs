@@ -181,7 +181,7 @@ impl BarChart {
 
     fn paint(&self, area: &Area<'_>) -> Painted {
         let widest = self.bars.iter().map(|bar| text_width(&bar.name)).max().unwrap_or(0);
-        let left = (16 + widest + 10).min(WIDTH.cast_signed() / 2);
+        let left = (16 + widest + 10).min(WIDTH.cast_signed() * 3 / 5);
         let values = || self.bars.iter().map(|bar| bar.value).filter(|value| value.is_finite());
         let value_room = values().map(|value| text_width(&number(value))).max().unwrap_or(0) + 18;
         let right = WIDTH.cast_signed() - 16 - value_room;
@@ -194,7 +194,8 @@ impl BarChart {
         for (index, bar) in self.bars.iter().enumerate() {
             let y = top + step * i32::try_from(index).unwrap_or(i32::MAX / step - 1_000);
             let middle = y + step / 2;
-            area.draw(&Text::new(bar.name.as_str(), (left - 10, middle), label(&TEXT, HPos::Right)))?;
+            let name = fitted(&bar.name, left - 26);
+            area.draw(&Text::new(name, (left - 10, middle), label(&TEXT, HPos::Right)))?;
             if !bar.value.is_finite() {
                 area.draw(&Text::new("none", (left + 6, middle), label(&FAINT, HPos::Left)))?;
                 continue;
@@ -318,6 +319,16 @@ fn text_width(text: &str) -> i32 {
     to_pixels(wide * CHAR_WIDTH)
 }
 
+/// A text cut to the room that there is.
+fn fitted(text: &str, room: i32) -> String {
+    if text_width(text) <= room {
+        return text.to_owned();
+    }
+    let mut shown = text.to_owned();
+    while text_width(&shown) + text_width("…") > room && shown.pop().is_some() {}
+    shown.trim_end().to_owned() + "…"
+}
+
 #[expect(clippy::cast_possible_truncation, reason = "rounded and clamped to the range before")]
 fn to_pixels(value: f64) -> i32 {
     value.round().clamp(-100_000.0, 100_000.0) as i32
@@ -383,6 +394,13 @@ mod tests {
         ];
         let svg = BarChart { bars, ..BarChart::default() }.to_svg();
         assert!(svg.contains("-3.5") && svg.contains("1,234,567"), "{svg}");
+    }
+
+    #[test]
+    fn a_name_that_does_not_fit_is_cut_and_says_so() {
+        assert_eq!(fitted("short", 200), "short");
+        let cut = fitted(&"long ".repeat(40), 200);
+        assert!(cut.ends_with('…') && text_width(&cut) <= 200, "{cut}");
     }
 
     #[test]

@@ -18,7 +18,9 @@ pub fn text(
     let mut text = format!("{}: {}\n\n", scenario.name, scenario.title);
     let mut table = Table::new(&["figure", "value"]);
     for (name, value) in figures::all(ledger) {
-        if value.is_null() || value == 0 || value.as_array().is_some_and(Vec::is_empty) {
+        let empty = value.as_array().is_some_and(Vec::is_empty)
+            || value.as_object().is_some_and(serde_json::Map::is_empty);
+        if value.is_null() || value == 0 || empty {
             continue;
         }
         let shown = plain(&value);

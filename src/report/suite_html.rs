@@ -56,14 +56,28 @@ pub fn page(suite: &Suite, moves: Option<&[Moved]>) -> String {
 
 fn moved(moves: &[Moved]) -> String {
     let mut text = "<h2>Against the baseline</h2>\n".to_owned();
-    if moves.is_empty() {
-        return text + "<p>Nothing moved.</p>\n";
+    let (worse, other): (Vec<&Moved>, Vec<&Moved>) = moves.iter().partition(|moved| moved.worse);
+    if worse.is_empty() {
+        text.push_str("<p class=\"good\">✓ Nothing got worse.</p>\n");
+    } else {
+        text.push_str(&format!("<p class=\"bad\">✗ {} regressions</p>\n{}", worse.len(), rows(&worse)));
     }
-    text.push_str("<div class=\"scroll\"><table><thead><tr><th>task</th><th>what</th><th>before</th><th>after</th><th></th></tr></thead><tbody>\n");
+    if !other.is_empty() {
+        text.push_str(&format!(
+            "<details><summary>{} others moved, none for the worse</summary>\n{}</details>\n",
+            other.len(),
+            rows(&other)
+        ));
+    }
+    text + "<h2>Tasks</h2>\n"
+}
+
+fn rows(moves: &[&Moved]) -> String {
+    let head = ["task", "what", "before", "after"].map(|head| format!("<th>{head}</th>")).concat();
+    let mut text = format!("<div class=\"scroll\"><table><thead><tr>{head}</tr></thead><tbody>\n");
     for moved in moves {
-        let judged = if moved.worse { "<span class=\"bad\">✗ regression</span>" } else { "" };
         let cells = [&moved.task, &moved.what, &moved.before, &moved.after].map(|text| escape(text));
-        text.push_str(&format!("<tr><td>{}</td><td>{judged}</td></tr>\n", cells.join("</td><td>")));
+        text.push_str(&format!("<tr><td>{}</td></tr>\n", cells.join("</td><td>")));
     }
     text + "</tbody></table></div>\n"
 }
@@ -73,7 +87,7 @@ fn one(task: &TaskRun) -> String {
         "<section id=\"{}\"><h2>{} {}</h2>\n<p>{}</p>\n",
         escape(&task.task),
         mark(task.holds),
-        escape(&task.title),
+        escape(&sentence(&task.title)),
         escape(&task.about)
     );
     if let Some(error) = &task.error {
@@ -123,9 +137,11 @@ fn one(task: &TaskRun) -> String {
     for (lane, tokens) in &task.tokens {
         let cells =
             [tokens.requests, tokens.read, tokens.write_5m, tokens.write_1h, tokens.uncached, tokens.output];
-        let cells: String =
-            cells.into_iter().map(|count| format!("<td class=\"n\">{}</td>", grouped(count))).collect();
-        text.push_str(&format!("<tr><td>{}</td>{cells}</tr>\n", escape(lane)));
+        text.push_str(&format!("<tr><td>{}</td>", escape(lane)));
+        for count in cells {
+            text.push_str(&format!("<td class=\"n\">{}</td>", grouped(count)));
+        }
+        text.push_str("</tr>\n");
     }
     let changed =
         if task.end.changed.is_empty() { "nothing".to_owned() } else { task.end.changed.join(", ") };
@@ -153,6 +169,12 @@ pub fn document(title: &str, body: &str) -> String {
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n<title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n{body}</main>\n</body>\n</html>\n",
         escape(title)
     )
+}
+
+/// A line that begins with a capital letter, as headings do.
+pub fn sentence(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
 /// A text that is text in a page, whatever it holds.

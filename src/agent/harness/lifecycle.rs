@@ -219,8 +219,10 @@ impl<M: Model> Harness<M> {
     /// When the store cannot be read.
     pub fn stored_texts(&self) -> Result<BTreeMap<String, Vec<String>>, HarnessError> {
         let shown = |row: Row| {
-            let calls: String =
-                row.call_list().iter().map(|call| format!(" {} {}", call.name, call.arguments)).collect();
+            let mut calls = String::new();
+            for call in row.call_list() {
+                calls.push_str(&format!(" {} {}", call.name, call.arguments));
+            }
             format!("{}: {}{calls}", row.role.word(), row.content.flat())
         };
         let mut all = BTreeMap::new();

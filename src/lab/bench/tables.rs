@@ -3,8 +3,10 @@
 use serde::Serialize;
 
 use crate::cache::prices::{Price, PriceError, Prices};
+use crate::cache::usage::Parts;
 use crate::lab::breaks::{self, Break};
 use crate::lab::play::{Plan, PlayError, play, policy_of};
+use crate::lab::runs;
 use crate::policy::{self, Breakpoints, CacheModel, KnobValue as _, MarkerLayout, Overlay};
 use crate::scenario::{self, Scenario};
 use crate::units::Usd;
@@ -245,6 +247,14 @@ pub fn hundred_turns() -> Scenario {
     scenario::load("hundred-turns.toml", &text).unwrap_or_else(|faults| panic!("{faults:?}"))
 }
 
+/// What one account says, without its cache.
+#[derive(Clone, Copy)]
+struct Spent {
+    parts: Parts,
+    unplanned: u64,
+    cost: Usd,
+}
+
 /// What each break costs on [`hundred_turns`], on several providers.
 ///
 /// # Errors
@@ -252,30 +262,34 @@ pub fn hundred_turns() -> Scenario {
 pub fn mechanisms(breaks: &[Break]) -> Result<Vec<Mechanism>, BenchError> {
     let scenario = hundred_turns();
     let pairs = pairs(&PROVIDERS.map(str::to_owned), &[])?;
-    let run = |above: Vec<Overlay>| -> Result<Vec<Account>, BenchError> {
+    let run = |above: Vec<Overlay>| -> Result<Vec<Spent>, BenchError> {
         let plan = Plan { above, ..Plan::default() };
         let named = |error| BenchError::Play { scenario: scenario.name.clone(), error };
         let policy = policy_of(&scenario, &plan).map_err(named)?;
         let ledger = play(&scenario, &plan).map_err(named)?;
         let mut accounts = accounts(&pairs, &policy.cache);
         ledgers::observe(&ledger, &policy.prompt.model, &mut accounts);
-        Ok(accounts)
+        let spent = |account: &Account| Spent {
+            parts: account.parts(),
+            unplanned: account.breaks.unplanned,
+            cost: account.cost(),
+        };
+        Ok(accounts.iter().map(spent).collect())
     };
     let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
     let plain = run(Vec::new())?;
-    let mut rows = Vec::new();
-    for found in breaks {
+    let row = |found: &Break| -> Result<Mechanism, BenchError> {
         let with = Overlay::from_table(&found.with);
         let own = if found.with.is_empty() { None } else { Some(run(vec![with.clone()])?) };
         let intact = own.as_ref().unwrap_or(&plain);
         let broken = run(vec![with, found.overlay()])?;
-        let sent_anew = |account: &Account| signed(account.parts().prompt() - account.parts().read);
+        let sent_anew = |spent: &Spent| signed(spent.parts.prompt() - spent.parts.read);
         let both = || intact.iter().zip(&broken).zip(&pairs);
-        rows.push(Mechanism {
+        Ok(Mechanism {
             id: found.id.clone(),
             title: found.title.clone(),
-            unplanned_breaks: signed(broken[0].breaks.unplanned) - signed(intact[0].breaks.unplanned),
-            prompt_tokens: signed(broken[0].parts().prompt()) - signed(intact[0].parts().prompt()),
+            unplanned_breaks: signed(broken[0].unplanned) - signed(intact[0].unplanned),
+            prompt_tokens: signed(broken[0].parts.prompt()) - signed(intact[0].parts.prompt()),
             paid_tokens: both()
                 .map(|((intact, broken), (model, _))| {
                     (model.word().to_owned(), sent_anew(broken) - sent_anew(intact))
@@ -283,12 +297,12 @@ pub fn mechanisms(breaks: &[Break]) -> Result<Vec<Mechanism>, BenchError> {
                 .collect(),
             cost: both()
                 .filter_map(|((intact, broken), (_, price))| {
-                    Some((price.as_ref()?.model.clone(), broken.cost() - intact.cost()))
+                    Some((price.as_ref()?.model.clone(), broken.cost - intact.cost))
                 })
                 .collect(),
-        });
-    }
-    Ok(rows)
+        })
+    };
+    runs::each(breaks, row).into_iter().collect()
 }
 
 /// Every shipped break.

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use super::count;
 use crate::ledger::{Lane, Ledger, What};
 
-/// Sessions of this name say which skill each of their turns must load; `none` for no skill.
+/// Sessions of this name say which skill each of their turns must load; `none` for no skill. What follows a `#` tells
+/// sessions of one skill apart.
 const EXPECTATION: &str = "load:";
 
 /// For every turn of a `load:NAME` session: the skill that it should load, and those that it loaded.
@@ -16,6 +17,7 @@ fn triggers(ledger: &Ledger) -> Vec<(&str, BTreeSet<&str>)> {
     let mut turns = Vec::new();
     for event in &ledger.events {
         let Some(wanted) = event.session.strip_prefix(EXPECTATION) else { continue };
+        let wanted = wanted.split('#').next().unwrap_or(wanted);
         match &event.what {
             What::SkillViewed(viewed) if viewed.lane == Lane::Main => {
                 open.entry(wanted).or_default().insert(&viewed.skill);
@@ -120,9 +122,13 @@ pub(super) fn search_answers(ledger: &Ledger) -> Value {
 }
 
 pub(super) fn searches_verbatim(ledger: &Ledger) -> Value {
-    let mut searches = ledger.events.iter().filter_map(|event| match &event.what {
-        What::Searched(search) => Some(search.verbatim),
-        _ => None,
-    });
-    json!(searches.all(|verbatim| verbatim))
+    let searches: Vec<bool> = ledger
+        .events
+        .iter()
+        .filter_map(|event| match &event.what {
+            What::Searched(search) => Some(search.verbatim),
+            _ => None,
+        })
+        .collect();
+    if searches.is_empty() { Value::Null } else { json!(searches.iter().all(|verbatim| *verbatim)) }
 }

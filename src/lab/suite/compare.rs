@@ -28,7 +28,7 @@ pub struct Moved {
     pub worse: bool,
 }
 
-/// Everything that moved between two records, regressions first within a task.
+/// Everything that moved between two records, regressions first.
 pub fn compare(before: &Suite, after: &Suite) -> Vec<Moved> {
     let by_name = |suite: &Suite| -> BTreeMap<String, TaskRun> {
         suite.tasks.iter().map(|task| (task.task.clone(), task.clone())).collect()
@@ -47,6 +47,8 @@ pub fn compare(before: &Suite, after: &Suite) -> Vec<Moved> {
             (None, None) => {}
         }
     }
+    // Regressions first; the order within is that of the tasks.
+    moves.sort_by_key(|moved| !moved.worse);
     moves
 }
 

@@ -55,7 +55,11 @@ pub fn prove() -> Vec<Proof> {
     proofs
 }
 
-fn carry_out(scenario: &Scenario, text: &str, tamper: &TamperSpec) -> Result<(), String> {
+/// Carries out one tamper of a scenario whose file has this text.
+///
+/// # Errors
+/// Why it proves nothing.
+pub fn carry_out(scenario: &Scenario, text: &str, tamper: &TamperSpec) -> Result<(), String> {
     let mut plan = Plan::default();
     plan.above.push(Overlay::from_table(&tamper.turn));
     let tampered = match (&tamper.find, &tamper.put) {
