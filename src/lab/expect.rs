@@ -203,7 +203,8 @@ fn asked(expect: &ExpectSpec, found: &Value) -> (Vec<String>, bool) {
 fn shown(value: &Value) -> String {
     let text = match value {
         Value::Null => return "nothing".to_owned(),
-        Value::String(text) => text.clone(),
+        // On one line, as tables and lists want it.
+        Value::String(text) => text.replace('\n', "\\n"),
         other => other.to_string(),
     };
     match text.char_indices().nth(SHOWN_CHARS) {
