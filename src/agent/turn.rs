@@ -91,6 +91,12 @@ pub trait Host {
     /// Puts the full text of a long result aside; answers where, or `None` when that failed.
     fn spill(&mut self, name: &str, text: &str) -> Option<String>;
 
+    /// What the working directory says of the places that a call touched; it follows the result.
+    fn hints(&mut self, call: &ToolCall) -> Vec<String> {
+        let _ = call;
+        Vec::new()
+    }
+
     /// True when the user asked to stop.
     fn interrupted(&mut self) -> bool {
         false

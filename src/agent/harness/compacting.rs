@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use crate::agent::compress::carry::{self, Refusal};
 use crate::agent::compress::failure::FailureKind;
 use crate::agent::compress::micro::MicroPass;
 use crate::agent::compress::prune::Proactive;
@@ -122,6 +123,12 @@ impl<M: Model> Run<'_, M> {
             }
             Outcome::Compacted { rows, report } => (rows, report),
         };
+        let todos = &self.session.todos;
+        let policy = &self.harness.policy.compress;
+        let new = match carry::finish(&rows, new, todos, &report.skills, policy) {
+            Ok(candidate) => candidate.rows,
+            Err(refusal) => return self.refuse_candidate(rows.len(), before, refusal),
+        };
         let lost = lost_instructions(&rows, &new);
         let measure = self.harness.measure();
         let mut event = Compaction {
@@ -142,12 +149,6 @@ impl<M: Model> Run<'_, M> {
         };
         agent.transcript.replace(new, measure);
         event.size_after = self.pressure(agent);
-        if self.harness.policy.compress.growth_guard && event.size_after > before {
-            agent.transcript.replace(rows, measure);
-            self.session.compressor.state.refused();
-            let count = agent.transcript.rows().len();
-            return self.not_compacted(count, before, "it would have grown the history");
-        }
         self.session.compressor.state.committed(event.size_after);
         if self.harness.policy.compress.store == CompactionStore::Rotation {
             event.mode = "rotation".into();
@@ -156,6 +157,18 @@ impl<M: Model> Run<'_, M> {
         self.commit(agent);
         self.rebuild_prompt("compaction");
         self.session.planned = "compaction".into();
+    }
+
+    /// A candidate that is not taken: the history stays. One that grew is a strike, one that changed nothing a pause.
+    fn refuse_candidate(&mut self, rows: usize, before: u64, refusal: Refusal) {
+        match refusal {
+            Refusal::Grew { .. } => self.session.compressor.state.refused(),
+            Refusal::Empty | Refusal::Unchanged => {
+                let now = self.harness.clock.now();
+                self.session.compressor.state.back_off(now, &self.harness.policy.compress);
+            }
+        }
+        self.not_compacted(rows, before, &refusal.to_string());
     }
 
     fn not_compacted(&mut self, rows: usize, size: u64, why: &str) {

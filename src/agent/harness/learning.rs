@@ -42,7 +42,8 @@ impl<M: Model> Harness<M> {
         let (key, mut session) =
             self.sessions.remove_entry(name).ok_or_else(|| HarnessError::UnknownSession(name.to_owned()))?;
         session.steer = steer.map(str::to_owned);
-        let result = self.whole_turn(&mut session, Row::user(text)).and_then(|report| {
+        let message = Run { harness: self, session: &mut session }.with_index_note(Row::user(text));
+        let result = self.whole_turn(&mut session, message).and_then(|report| {
             self.deliver_children(&mut session)?;
             Ok(report)
         });

@@ -1,5 +1,6 @@
 //! Sessions begin, end, and are opened again by a new process.
 
+use crate::agent::compress::carry::Todo;
 use crate::agent::turn::Agent;
 use crate::ledger::{Lane, MemoryWrite, Name, Resumed, SessionEnded, SessionStarted, StoreState, What};
 use crate::model::Model;
@@ -68,6 +69,7 @@ impl<M: Model> Harness<M> {
         let mut agent =
             Agent { counts_iterations: session.agent.counts_iterations, turns, ..Agent::default() };
         agent.dirty = self.policy.turn.repair_history;
+        session.todos = Todo::of_history(&rows);
         agent.transcript.replace(rows, measure);
         agent.stored = agent.transcript.rows().len();
         // As on the first turn of a fresh process: the memory nudge goes on where it would have stood.

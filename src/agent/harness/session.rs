@@ -2,9 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::agent::compress::carry::Todo;
 use crate::agent::compress::{Compressor, ModelFacts, State};
 use crate::agent::memory::MemoryStore;
 use crate::agent::prompt::Catalogue;
+use crate::agent::prompt::index_delta::IndexDelta;
+use crate::agent::prompt::subdir_hints::SubdirHints;
 use crate::agent::skills::{Origin as WriterOrigin, Writer};
 use crate::agent::{tools, turn};
 use crate::ledger::{Conversation, Lane, Name};
@@ -114,12 +117,18 @@ pub struct Session {
     pub static_prefix: Option<String>,
     /// The catalogue as its prompt shows it; `None` before the first prompt.
     pub catalogue: Option<Catalogue>,
+    /// What it was told of the skills since its prompt was made.
+    pub index_delta: IndexDelta,
+    /// Directories whose context files it was given; `None` before the first prompt.
+    pub hints: Option<SubdirHints>,
     /// What it may dispatch.
     pub permits: Permits,
     /// Its view of memory.
     pub memory: MemoryStore,
     /// Its compressor.
     pub compressor: Compressor,
+    /// Its todo list.
+    pub todos: Vec<Todo>,
     /// Files that this run has read.
     pub writer: Writer,
     /// The planned break that the next request is; empty for none.
@@ -188,9 +197,12 @@ impl Session {
             system: String::new(),
             static_prefix: None,
             catalogue: None,
+            index_delta: IndexDelta::default(),
+            hints: None,
             permits: Permits::default(),
             memory,
             compressor: Compressor::new(&policy.compress, model, State::default()),
+            todos: Vec::new(),
             writer: Writer::new(WriterOrigin::Foreground),
             planned: Name::from(""),
             copied_from: None,
