@@ -4,6 +4,7 @@
 //! Never: a decision. This room knows shapes, not behaviour.
 
 pub mod ids;
+pub mod python;
 pub mod repair;
 pub mod row;
 pub mod segment;
