@@ -346,3 +346,57 @@ fn the_store_of_a_runtime_tells_a_handoff_from_the_request_beside_it() {
     // The summary is no request, and what it covers is not taken back with it.
     assert_eq!(handoff::body(rewound.prefix.last().unwrap()), "What was done.");
 }
+
+#[test]
+fn a_session_that_rested_is_compacted_before_its_next_turn() {
+    let text = |resume: bool| {
+        let open = if resume { "[[act]]\n[act.open]\nname = \"s\"\nresume = true\n\n" } else { "" };
+        let rest = format!("[[act]]\nwait.hours = 3\n\n{open}[[act]]\nturn = {{ say = \"What is next?\"");
+        format!("{RULES}{}", LISTED.replacen("[[act]]\nturn = { say = \"What is next?\"", &rest, 1))
+    };
+    for resume in [false, true] {
+        let done = |seconds: u64| {
+            let knobs = small(&format!("idle_compact_after_seconds = {seconds}\n"));
+            compactions(&play(&text(resume), &knobs.replace("threshold = 0.5", "threshold = 0.95")))
+        };
+        assert_eq!((done(0), done(7_200), done(20_000)), (0, 1, 0), "{resume}");
+    }
+}
+
+#[test]
+fn a_curator_that_is_polled_runs_once_its_interval_has_passed() {
+    let text = r#"
+[[skill]]
+name = "old"
+description = "Use never."
+created_by = "agent"
+uses = 1
+used_day = 0
+
+[[act]]
+open.name = "a"
+
+[[act]]
+wait.days = 6
+
+[[act]]
+open.name = "b"
+
+[[act]]
+wait.days = 40
+
+[[act]]
+open.name = "c"
+"#;
+    let runs = |knobs: &str| {
+        let ledger = play(text, knobs);
+        let ran = ledger.events.iter().filter_map(|event| match &event.what {
+            What::CuratorRan(ran) => Some(ran.archived.iter().map(ToString::to_string).collect::<Vec<_>>()),
+            _ => None,
+        });
+        ran.collect::<Vec<_>>()
+    };
+    // The first sight of a home starts the clock; six days are too soon.
+    assert_eq!(runs("[policy.curator]\nat_start = true\n"), [["old"]]);
+    assert!(runs("").is_empty());
+}

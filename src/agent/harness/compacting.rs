@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::agent::compress::carry::{self, Refusal};
 use crate::agent::compress::failure::FailureKind;
+use crate::agent::compress::gate;
 use crate::agent::compress::micro::MicroPass;
 use crate::agent::compress::prune::Proactive;
 use crate::agent::compress::{self, Outcome, Summariser, SummaryFailure, SummaryOrigin, SummaryRequest};
@@ -17,6 +18,7 @@ use crate::policy::{CompactionStore, CompactionTime, SizeUnit};
 use crate::store::archive::Archival;
 use crate::store::{StoreError, StoredRow};
 use crate::wire::{Chain, Row};
+use crate::world::clock::SECOND;
 
 use super::host::{Run, digest_of};
 
@@ -36,6 +38,28 @@ impl<M: Model> Run<'_, M> {
             self.prune(agent);
         }
         true
+    }
+
+    /// Asked before a turn begins: a session that rested long enough is compacted first, since its cache is cold anyway.
+    pub(super) fn compact_after_rest(&mut self, agent: &mut Agent) {
+        let policy = &self.harness.policy.compress;
+        if policy.idle_compact_after_seconds == 0 || agent.transcript.rows().is_empty() {
+            return;
+        }
+        let now = self.harness.clock.now();
+        let state = &self.session.compressor.state;
+        let threshold = self.session.compressor.threshold().tokens;
+        let rest = gate::Rest {
+            gap_seconds: u64::try_from((now - self.session.rests_since) / SECOND).unwrap_or(0),
+            tokens: self.pressure(agent),
+            floor: compress::threshold::share(threshold, policy.target_ratio),
+            last_result: state.last_result,
+            cooling: state.cooldown_left(now).is_some(),
+        };
+        if gate::idle_due(rest, policy) {
+            self.session.attempts += 1;
+            self.compact(agent, false);
+        }
     }
 
     /// Shortens old tool output between compactions, where that is on.

@@ -17,6 +17,7 @@ impl<M: Model> Harness<M> {
     /// # Errors
     /// When the store refuses.
     pub fn begin(&mut self, name: &str, parent: Option<&str>) -> Result<(), HarnessError> {
+        self.poll_curator();
         let now = self.clock.now();
         let key = Name::from(name);
         let mut new = NewSession::of(name, "cli");
@@ -45,6 +46,7 @@ impl<M: Model> Harness<M> {
     /// # Errors
     /// When the store does not know the session.
     pub fn resume(&mut self, name: &str) -> Result<(), HarnessError> {
+        self.poll_curator();
         let now = self.clock.now();
         let target = self.store.resume_target(name)?;
         let key = Name::from(target.as_str());
@@ -60,6 +62,7 @@ impl<M: Model> Harness<M> {
         let memory = self.fresh_memory();
         let mut session = Session::new(key.clone(), Lane::Main, &self.policy, memory, now);
         let measure = self.measure();
+        session.rests_since = self.store.last_written(&target)?.unwrap_or(now);
         let digests = loaded.iter().map(digest_of).collect();
         let rows = match self.policy.turn.result_order {
             ResultOrder::Call => loaded,

@@ -137,6 +137,8 @@ pub struct Session {
     pub copied_from: Option<Conversation>,
     /// When it began.
     pub started_at: crate::world::Millis,
+    /// When its last turn ended.
+    pub rests_since: crate::world::Millis,
     /// Turns whose answer reached the user.
     pub delivered: u64,
     /// Model that answers it.
@@ -207,6 +209,7 @@ impl Session {
             planned: Name::from(""),
             copied_from: None,
             started_at: now,
+            rests_since: now,
             delivered: 0,
             model: policy.prompt.model.clone(),
             provider: policy.prompt.provider.clone(),
