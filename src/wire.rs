@@ -10,4 +10,4 @@ pub mod row;
 pub mod segment;
 
 pub use row::{Content, Role, Row, ToolCall};
-pub use segment::{Chain, Level, Segment};
+pub use segment::{Chain, Level, PassThrough, Segment};
