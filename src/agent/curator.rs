@@ -4,7 +4,7 @@
 //! made, spares what is pinned or scheduled, and deletes nothing; a purge is the user's own command.
 //!
 //! The runtime polls [`maybe_run`] when a session is opened and `curator.at_start` is on; scenarios call
-//! [`run_transitions`] for a bare pass. [`purge`], [`rollback`] and [`prune_idle`] are the user's own commands: nothing
+//! [`run_transitions`] for a bare pass. [`purge()`], [`rollback`] and [`prune_idle`] are the user's own commands: nothing
 //! in a run calls them, the vectors do.
 //!
 //! The real agent does the same and asks a model to merge narrow skills when that is switched on. Differs: a snapshot is a

@@ -6,7 +6,9 @@
 //!
 //! As in the real agent: each iteration counts for the skill nudge, the assistant row is stored before any of its
 //! tools runs, each result is stored as it is appended, and every exit leaves a history that a provider accepts.
-//! `// Differs:` the loop never sleeps between retries; the host may move the virtual clock.
+//! Differs: the loop never sleeps between retries; the host may move the virtual clock. Calls of one batch run one after
+//! another, in the order that the policy gives their results. `budget::warning_ratio` reads a user's configuration and
+//! `segments::mutation_targets`, `results::fence_words` look at finished rows: the vectors call them, a run does not.
 
 mod answer;
 pub mod budget;
