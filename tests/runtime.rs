@@ -58,6 +58,13 @@ fn small(more: &str) -> String {
     )
 }
 
+/// Checks that do not hold. Compactions in so small a window follow each other closely, which is no matter here.
+fn broken_checks(ledger: &Ledger) -> Vec<String> {
+    let verdict = hermes_lab::laws::judge(ledger);
+    let findings = verdict.findings().filter(|finding| finding.check != "L1.breaks-rare");
+    findings.map(|finding| format!("{finding:?}")).collect()
+}
+
 /// Committed compactions.
 fn compactions(ledger: &Ledger) -> usize {
     let all = ledger.events.iter().filter_map(|event| match &event.what {
@@ -113,6 +120,7 @@ fn open_items_of_the_todo_list_survive_a_compaction() {
     let all = requests(&ledger);
     let last = all.last().unwrap();
     assert!(last.says(TODO) && !last.says("call the movers"), "{:#?}", last.messages);
+    assert_eq!(broken_checks(&ledger), [""; 0]);
     let off = play(&format!("{RULES}{LISTED}"), &small("carry_todos = false\n"));
     assert!(compactions(&off) > 0);
     assert!(!requests(&off).last().unwrap().says(TODO));
@@ -170,6 +178,7 @@ turn = { say = "Thank you.", replies = [{ say = "Gladly." }] }
     };
     let ledger = play(&text, &knobs(""));
     assert_eq!((compactions(&ledger), asked(&ledger)), (1, 1));
+    assert_eq!(broken_checks(&ledger), [""; 0]);
     let off = play(&text, &knobs("anchor_request = false\n"));
     assert_eq!((compactions(&off), asked(&off)), (1, 0));
 }
@@ -391,4 +400,23 @@ open.name = "c"
     // The first sight of a home starts the clock; six days are too soon.
     assert_eq!(runs("[policy.curator]\nat_start = true\n"), [["old"]]);
     assert!(runs("").is_empty());
+}
+
+#[test]
+fn a_rotation_closes_the_session_and_a_child_goes_on_with_the_same_conversation() {
+    let text = format!(
+        "{RULES}{LISTED}\n[[act]]\n[act.open]\nname = \"s\"\nresume = true\n\n[[act]]\nturn = {{ say = \"And then?\", replies = [{{ say = \"Sleep.\" }}] }}\n\n[[act]]\nend.reason = \"new_session\"\n"
+    );
+    let ledger = play(&text, &small("store = \"rotation\"\n"));
+    let done = compactions(&ledger);
+    assert!(done > 0);
+    let children =
+        |what: &What| matches!(what, What::SessionStarted(started) if &*started.why == "compression");
+    assert_eq!(ledger.events.iter().filter(|event| children(&event.what)).count(), done);
+    assert_eq!(broken_checks(&ledger), [""; 0]);
+    // Whoever asks for the old name gets the child.
+    let all = requests(&ledger);
+    assert!(all.last().unwrap().says("[CONTEXT COMPACTION]") && all.last().unwrap().says("And then?"));
+    let in_place = play(&text, &small(""));
+    assert!(!in_place.events.iter().any(|event| children(&event.what)));
 }

@@ -314,6 +314,41 @@ pub fn finish(
     Ok(Candidate { rows, anchor, todo, before, after })
 }
 
+/// What was put behind the last answer, to go with the user's next message instead: two rows of one role in a row are
+/// sent as one, and the store would hold another text than the one that was sent.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Carried {
+    /// A request that goes before the message.
+    pub request: Option<String>,
+    /// A todo list that follows it.
+    pub todo: Option<String>,
+}
+
+/// Takes the rows off that stand behind the last answer.
+pub fn split_end(rows: &mut Vec<Row>) -> Carried {
+    let mut carried = Carried::default();
+    while let Some(row) = rows.pop_if(|row| row.is_user() && !handoff::is_handoff(row)) {
+        let text = row.content.flat();
+        let place = if row.flag(history::TODO_FLAG) { &mut carried.todo } else { &mut carried.request };
+        *place = Some(text);
+    }
+    carried
+}
+
+impl Carried {
+    /// The user's message with all that goes with it.
+    pub fn with(self, mut message: Row) -> Row {
+        for (text, before) in [(self.request, true), (self.todo, false)] {
+            let Some(text) = text else { continue };
+            let said = message.content.flat();
+            message.content =
+                Content::from(if before { format!("{text}\n\n{said}") } else { format!("{said}\n\n{text}") });
+            message.extra.remove("api_content");
+        }
+        message
+    }
+}
+
 /// Longest summary after a mechanical shrink.
 const SHRUNK_SUMMARY: usize = 8_000;
 

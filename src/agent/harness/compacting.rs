@@ -12,12 +12,14 @@ use crate::agent::compress::micro::MicroPass;
 use crate::agent::compress::prune::Proactive;
 use crate::agent::compress::{self, Outcome, Summariser, SummaryFailure, SummaryOrigin, SummaryRequest};
 use crate::agent::turn::{Agent, Host as _};
-use crate::ledger::{Compaction, Lane, Name, Stored, What};
+use crate::ledger::{Compaction, Lane, Name, SessionEnded, SessionStarted, Stored, What};
 use crate::model::{Ask, Model, ModelError};
 use crate::policy::{CompactionStore, CompactionTime, SizeUnit};
 use crate::store::archive::Archival;
-use crate::store::{StoreError, StoredRow};
+use crate::store::rotate::Rotation;
+use crate::store::{NewSession, StoreError, StoredRow};
 use crate::wire::{Chain, Row};
+use crate::world::Millis;
 use crate::world::clock::SECOND;
 
 use super::host::{Run, digest_of};
@@ -96,7 +98,7 @@ impl<M: Model> Run<'_, M> {
             lost_instructions: Vec::new(),
         };
         self.event(What::Compaction(event));
-        self.commit(agent);
+        self.commit(agent, false);
         self.session.planned = "compaction".into();
     }
 
@@ -149,10 +151,13 @@ impl<M: Model> Run<'_, M> {
         };
         let todos = &self.session.todos;
         let policy = &self.harness.policy.compress;
-        let new = match carry::finish(&rows, new, todos, &report.skills, policy) {
+        let mut new = match carry::finish(&rows, new, todos, &report.skills, policy) {
             Ok(candidate) => candidate.rows,
             Err(refusal) => return self.refuse_candidate(rows.len(), before, refusal),
         };
+        if !rows.last().is_some_and(Row::is_user) {
+            self.session.carried = carry::split_end(&mut new);
+        }
         let lost = lost_instructions(&rows, &new);
         let measure = self.harness.measure();
         let mut event = Compaction {
@@ -178,7 +183,7 @@ impl<M: Model> Run<'_, M> {
             event.mode = "rotation".into();
         }
         self.event(What::Compaction(event));
-        self.commit(agent);
+        self.commit(agent, true);
         self.rebuild_prompt("compaction");
         self.session.planned = "compaction".into();
     }
@@ -241,13 +246,16 @@ impl<M: Model> Run<'_, M> {
     }
 
     /// The compressed history takes the place of the old one in the store.
-    fn commit(&mut self, agent: &mut Agent) {
+    fn commit(&mut self, agent: &mut Agent, whole: bool) {
         agent.stored = agent.transcript.rows().len();
         if !self.session.persisted {
             return;
         }
         let rows = agent.transcript.rows().to_vec();
-        if let Err(error) = self.archive_rows(&rows) {
+        // Smaller rewrites keep the session whatever the knob says.
+        let rotates = whole && self.harness.policy.compress.store == CompactionStore::Rotation;
+        let done = if rotates { self.rotate(&rows) } else { self.archive_rows(&rows) };
+        if let Err(error) = done {
             tracing::warn!(%error, "the compaction could not be stored");
             let pause = self.harness.policy.compress.store_failure_cooldown_seconds;
             let now = self.harness.clock.now();
@@ -267,11 +275,57 @@ impl<M: Model> Run<'_, M> {
             store.delete_archived(&name)?;
         }
         for row in store.live_rows(&name)?.into_iter().filter(|row| row.id > newest) {
-            let id = u64::try_from(row.id).unwrap_or(0);
-            let row = row.into_row();
-            let role = row.role.word().into();
-            let stored = Stored { lane: self.session.lane, row: id, role, digest: digest_of(&row) };
-            self.event(What::Stored(stored));
+            self.event_stored(row);
+        }
+        Ok(())
+    }
+
+    fn event_stored(&mut self, row: StoredRow) {
+        let id = u64::try_from(row.id).unwrap_or(0);
+        let row = row.into_row();
+        let role = row.role.word().into();
+        let stored = Stored { lane: self.session.lane, row: id, role, digest: digest_of(&row) };
+        self.event(What::Stored(stored));
+    }
+
+    /// The older way: the session is closed under a lock, and a child goes on with the compressed history.
+    fn rotate(&mut self, rows: &[Row]) -> Result<(), StoreError> {
+        const HOLDER: &str = "runtime";
+        let now = self.harness.clock.now();
+        let parent = self.session.name.clone();
+        // `s`, `s+1`, `s+2`: a new process counts on from the name.
+        let counted =
+            parent.rsplit_once('+').and_then(|(root, number)| Some((root, number.parse::<u64>().ok()?)));
+        let (root, number) = counted.unwrap_or((&parent, 0));
+        let child: Name = format!("{root}+{}", number + 1).into();
+        let store = &self.harness.store;
+        let lease = Millis::try_from(store.knobs().lock_ttl_s).unwrap_or(Millis::MAX / SECOND) * SECOND;
+        store.lock_compression(&parent, HOLDER, lease, now)?;
+        let new = NewSession {
+            model: Some(&self.session.model),
+            system_prompt: Some(&self.session.system),
+            ..NewSession::of(&child, "cli")
+        };
+        let rotation = Rotation {
+            parent: &parent,
+            child: new,
+            handoff: rows,
+            lock_holder: Some(HOLDER),
+            require_lease: true,
+            ..Rotation::default()
+        };
+        let done = store.rotate(&rotation, now);
+        store.unlock_compression(&parent, HOLDER)?;
+        done?;
+        let stored = store.live_rows(&child)?;
+        self.event(What::SessionEnded(SessionEnded { reason: "compression".into() }));
+        let before = self.session.conversation();
+        self.session.name = child;
+        self.harness.recorder.rename(&before, &self.session.conversation());
+        let (why, depth) = ("compression".into(), self.session.depth);
+        self.event(What::SessionStarted(SessionStarted { why, parent, depth, persisted: true }));
+        for row in stored {
+            self.event_stored(row);
         }
         Ok(())
     }

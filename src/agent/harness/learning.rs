@@ -42,8 +42,7 @@ impl<M: Model> Harness<M> {
         let (key, mut session) =
             self.sessions.remove_entry(name).ok_or_else(|| HarnessError::UnknownSession(name.to_owned()))?;
         session.steer = steer.map(str::to_owned);
-        let message = Run { harness: self, session: &mut session }.with_index_note(Row::user(text));
-        let result = self.whole_turn(&mut session, message).and_then(|report| {
+        let result = self.whole_turn(&mut session, Row::user(text)).and_then(|report| {
             self.deliver_children(&mut session)?;
             Ok(report)
         });
@@ -67,6 +66,8 @@ impl<M: Model> Harness<M> {
         let mut agent = std::mem::take(&mut session.agent);
         Run { harness: self, session }.compact_after_rest(&mut agent);
         session.agent = agent;
+        let message = std::mem::take(&mut session.carried).with(message);
+        let message = Run { harness: self, session }.with_index_note(message);
         let report = self.run_loop(session, message);
         self.waiting_reviews.turn_ends(self.clock.now());
         let report = report?;

@@ -51,6 +51,8 @@ impl<M: Model> Harness<M> {
         let target = self.store.resume_target(name)?;
         let key = Name::from(target.as_str());
         self.sessions.remove(&key);
+        // The old process knew the conversation by its first name, whatever session it had got to.
+        self.sessions.remove(name);
         let started =
             SessionStarted { why: "resume".into(), parent: self.world.clone(), depth: 0, persisted: true };
         self.event(&key, What::SessionStarted(started));
@@ -91,9 +93,11 @@ impl<M: Model> Harness<M> {
     /// # Errors
     /// When the store does not know the session.
     pub fn end(&mut self, name: &str, reason: &str) -> Result<(), HarnessError> {
-        self.store.end_session(name, reason, self.clock.now())?;
         let key = Name::from(name);
-        self.event(&key, What::SessionEnded(SessionEnded { reason: reason.into() }));
+        // A rotation gave the conversation another session.
+        let own = self.sessions.get(name).map_or_else(|| key.clone(), |session| session.name.clone());
+        self.store.end_session(&own, reason, self.clock.now())?;
+        self.event(&own, What::SessionEnded(SessionEnded { reason: reason.into() }));
         if self.open.as_ref() == Some(&key) {
             self.open = None;
         }

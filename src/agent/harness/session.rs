@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::agent::compress::carry::Todo;
+use crate::agent::compress::carry::{Carried, Todo};
 use crate::agent::compress::{Compressor, ModelFacts, State};
 use crate::agent::memory::MemoryStore;
 use crate::agent::prompt::Catalogue;
@@ -129,6 +129,8 @@ pub struct Session {
     pub compressor: Compressor,
     /// Its todo list.
     pub todos: Vec<Todo>,
+    /// What the last compaction left for the next message.
+    pub carried: Carried,
     /// Files that this run has read.
     pub writer: Writer,
     /// The planned break that the next request is; empty for none.
@@ -205,6 +207,7 @@ impl Session {
             memory,
             compressor: Compressor::new(&policy.compress, model, State::default()),
             todos: Vec::new(),
+            carried: Carried::default(),
             writer: Writer::new(WriterOrigin::Foreground),
             planned: Name::from(""),
             copied_from: None,
