@@ -80,8 +80,8 @@ impl State {
             }
             // A rotation gives the conversation a new session; what was declared goes along.
             What::SessionStarted(started) if &*started.why == "compression" => {
-                if let Some(state) = sessions.remove(&started.parent) {
-                    sessions.insert(event.session.clone(), state);
+                if let Some(state) = self.sessions.remove(&started.parent) {
+                    self.sessions.insert(event.session.clone(), state);
                 }
             }
             // The prompt that a compaction rebuilds is part of that one break.
