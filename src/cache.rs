@@ -39,7 +39,7 @@ pub mod vllm;
 use crate::wire::{Chain, Level};
 use crate::world::Millis;
 
-pub use select::{MODELS, for_policy, model};
+pub use select::{GEMINI_MIN, MODELS, for_policy, model};
 
 /// Lifetime of a cache entry as a marker asks for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -5,6 +5,9 @@
 //! Time comes in as an argument; the ids and results of the same calls are the same on every machine.
 //!
 //! Never: an ambient clock, a call of a model, a decision about what a conversation should say.
+//!
+//! The real agent keeps the same tables and shares them between processes under leases. Differs: one process writes at a
+//! time, so the runtime takes no lease; leases, titles, sums of usage and rewinds are held against observed outcomes.
 
 pub mod append;
 pub mod archive;

@@ -4,9 +4,10 @@
 //! Never: a decision. This room knows shapes, not behaviour.
 
 pub mod ids;
+pub mod python;
 pub mod repair;
 pub mod row;
 pub mod segment;
 
 pub use row::{Content, Role, Row, ToolCall};
-pub use segment::{Chain, Level, Segment};
+pub use segment::{Chain, Level, PassThrough, Segment};

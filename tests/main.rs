@@ -17,6 +17,7 @@ mod props;
 mod readme;
 #[cfg(feature = "real-clients")]
 mod real;
+mod runtime;
 mod serve;
 mod suite;
 mod support;

@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 
 use hermes_lab::agent::delegate::{self, BLOCKED, Call};
 use hermes_lab::agent::guard::{Homes, classify};
-use hermes_lab::lab::conform::{Fixtures, Vector};
+use hermes_lab::lab::conform::{Fixtures, Vector, deliberate};
 use hermes_lab::laws::judge;
 use hermes_lab::ledger::{Delegation, Event, What};
-use hermes_lab::policy;
+use hermes_lab::policy::{self, preset};
 use serde_json::{Map, Value, json};
 
 use crate::support::Lab;
@@ -193,16 +193,16 @@ fn runaway_turns(spawned: &[(u64, u64)]) -> BTreeSet<u64> {
     found.map(|finding| finding.place.trim_start_matches("turn ").parse().unwrap()).collect()
 }
 
-#[test]
-fn a_command_is_judged_by_what_the_shell_would_run() {
+/// The commands that are judged otherwise than the case says.
+fn misjudged(knobs: &policy::Guard) -> Vec<String> {
     let case = "guard-shell-spellings";
     let expected = expected(case);
     let homes = Homes { user: "/home/lab".to_owned(), agent: "/home/lab/.hermes".to_owned() };
-    let hardened = policy::Guard { hardened: true, ..policy::Guard::default() };
     let listed = |list: &str, id: &Value| expected[list].as_array().unwrap().contains(id);
+    let mut faults = Vec::new();
     for row in lines(case, "commands.jsonl") {
         let (id, command) = (&row["id"], row["command"].as_str().unwrap());
-        let found = classify(command, &homes, &hardened);
+        let found = classify(command, &homes, knobs);
         let judged = match (found.hardline.is_some(), found.rule.is_some()) {
             (true, _) => "block",
             (false, true) => "ask",
@@ -217,12 +217,21 @@ fn a_command_is_judged_by_what_the_shell_would_run() {
         } else {
             vec!["allow"]
         };
-        assert!(wanted.contains(&judged), "{id}: `{command}` is {judged}, wanted {wanted:?}");
+        if !wanted.contains(&judged) {
+            faults.push(format!("{id}: `{command}` is {judged}, wanted {wanted:?}"));
+        }
     }
+    faults
 }
 
 #[test]
-fn an_entry_with_the_separator_in_it_is_refused_or_comes_back_whole() {
+fn a_command_is_judged_by_what_the_shell_would_run() {
+    let hardened = policy::Guard { hardened: true, ..policy::Guard::default() };
+    assert_eq!(misjudged(&hardened), [""; 0]);
+}
+
+/// The entries that are accepted and do not come back, or that must be accepted and are not.
+fn lost_entries(rev: &str) -> Vec<String> {
     let case = "memory-delimiter-inside-entry";
     let limits = whole(case, "store.json")["limits"].clone();
     let ops = lines(case, "ops.jsonl");
@@ -233,22 +242,29 @@ fn an_entry_with_the_separator_in_it_is_refused_or_comes_back_whole() {
         wanted.push((op["target"].as_str().unwrap().to_owned(), op["content"].as_str().unwrap().to_owned()));
     }
     let given = json!({
-        "rev": "hardened", "pinned": "yes", "limits": limits, "enabled": { "memory": true, "user": true }, "files": {}, "steps": steps,
+        "rev": rev, "pinned": "yes", "limits": limits, "enabled": { "memory": true, "user": true }, "files": {}, "steps": steps,
     });
     let got = answer("memory.script", &given);
     let must: Vec<u64> =
         expected(case)["must_accept"].as_array().unwrap().iter().filter_map(Value::as_u64).collect();
+    let mut faults = Vec::new();
     for (index, (target, content)) in wanted.iter().enumerate() {
         let accepted = got["steps"][index + 1]["ok"] == true;
         let file = if target == "user" { "USER.md" } else { "MEMORY.md" };
         let stored = got["files"][file].as_str().unwrap_or_default();
-        let entries: Vec<&str> = stored.split("\n§\n").collect();
-        assert!(
-            !accepted || entries.contains(&content.as_str()),
-            "`{content}` was accepted and does not come back"
-        );
-        assert!(accepted || !must.contains(&(index as u64 + 1)), "`{content}` must be accepted");
+        let comes_back = stored.split("\n§\n").any(|entry| entry == content);
+        if accepted && !comes_back {
+            faults.push(format!("`{content}` was accepted and does not come back"));
+        } else if !accepted && must.contains(&(index as u64 + 1)) {
+            faults.push(format!("`{content}` must be accepted"));
+        }
     }
+    faults
+}
+
+#[test]
+fn an_entry_with_the_separator_in_it_is_refused_or_comes_back_whole() {
+    assert_eq!(lost_entries("hardened"), [""; 0]);
 }
 
 #[test]
@@ -315,9 +331,9 @@ fn a_review_starts_when_its_nudge_is_due_and_an_answer_was_given() {
     }
 }
 
-/// A review's tools in front of a library with owners.
-#[test]
-fn a_review_changes_only_what_the_agent_made_and_what_it_has_read() {
+/// The calls of a review that are answered otherwise than the case says; `says_where` lets a delete name the skill
+/// that took the content in.
+fn mistaken_calls(says_where: bool) -> Vec<String> {
     let case = "review-tool-gate";
     let (expected, context) = (expected(case), whole(case, "context.json"));
     let body = |description: &str| {
@@ -348,7 +364,7 @@ fn a_review_changes_only_what_the_agent_made_and_what_it_has_read() {
             "skill_view" => "view",
             _ => continue,
         });
-        if args["action"] == "delete" {
+        if says_where && args["action"] == "delete" {
             // The real tool wants a review to say where the content went.
             step["absorbed_into"] = json!("site-deploy");
         }
@@ -370,14 +386,25 @@ fn a_review_changes_only_what_the_agent_made_and_what_it_has_read() {
     let got = answer("skills.scenario", &given);
     let allowed: BTreeSet<String> =
         expected["allowed"].as_array().unwrap().iter().map(Value::to_string).collect();
+    let mut faults = Vec::new();
     for (n, place) in places {
         let outcome = &got["results"][place];
         let done = outcome["success"] == true || outcome["viewed"] == true;
-        assert_eq!(done, allowed.contains(&n), "call {n}: {outcome}");
+        if done != allowed.contains(&n) {
+            faults.push(format!("call {n}: {outcome}"));
+        }
     }
     for (n, why) in refused_at_dispatch {
-        assert_eq!(expected["refused"][&n], why, "call {n}");
+        if expected["refused"][&n] != why {
+            faults.push(format!("call {n}: {why}"));
+        }
     }
+    faults
+}
+
+#[test]
+fn a_review_changes_only_what_the_agent_made_and_what_it_has_read() {
+    assert_eq!(mistaken_calls(true), [""; 0]);
 }
 
 /// One session per document, each with one message.
@@ -402,13 +429,14 @@ fn indexes() -> Value {
     INDEXES.iter().map(|index| ((*index).to_owned(), json!(true))).collect::<Map<_, _>>().into()
 }
 
-#[test]
-fn a_query_finds_its_own_words_whatever_signs_are_in_them() {
+/// The queries that find other documents than the case says.
+fn misled_queries(rev: &str) -> Vec<String> {
     let case = "search-literal-queries";
     let expected = expected(case);
     let fixtures = corpus(&whole(case, "documents.json"));
+    let mut faults = Vec::new();
     for (query, wanted) in expected["hits"].as_object().unwrap() {
-        let given = json!({ "corpus": "case", "indexes": indexes(), "query": query, "rev": "hardened" });
+        let given = json!({ "corpus": "case", "indexes": indexes(), "query": query, "rev": rev });
         let got = answer_with("search.query", &given, &fixtures);
         let found: BTreeSet<String> = got["hits"]
             .as_array()
@@ -417,8 +445,16 @@ fn a_query_finds_its_own_words_whatever_signs_are_in_them() {
             .filter_map(|hit| hit[1].as_str())
             .map(str::to_owned)
             .collect();
-        assert_eq!(found, names(wanted).into_iter().collect(), "`{query}`");
+        if found != names(wanted).into_iter().collect() {
+            faults.push(format!("`{query}`: {found:?}"));
+        }
     }
+    faults
+}
+
+#[test]
+fn a_query_finds_its_own_words_whatever_signs_are_in_them() {
+    assert_eq!(misled_queries("hardened"), [""; 0]);
 }
 
 #[test]
@@ -509,4 +545,28 @@ fn a_result_slot_belongs_to_a_conversation_and_quotes_the_part_that_matched() {
         })
         .collect();
     assert_eq!(Value::Array(results), expected["results"]);
+}
+
+/// The list that `conform` prints is the truth: each case on it fails by default, and no other of these does.
+#[test]
+fn the_default_fails_just_the_cases_that_are_listed_as_deliberate() {
+    let by_default: [(&str, Vec<String>); 4] = [
+        ("guard-shell-spellings", misjudged(&policy::Guard::default())),
+        ("memory-delimiter-inside-entry", lost_entries("any")),
+        ("review-tool-gate", mistaken_calls(false)),
+        ("search-literal-queries", misled_queries("any")),
+    ];
+    let listed = deliberate().cases;
+    for (case, difference) in &listed {
+        let (_, faults) = by_default.iter().find(|(name, _)| name == case).unwrap();
+        assert!(!faults.is_empty(), "{case} holds by default now; strike it from the list");
+        assert!(difference.real.len() > 20, "{case} needs a reason");
+        let hardened = preset::policy("hardened").unwrap().unwrap();
+        let turned = hardened.get(&difference.mended_by).map(|value| value.to_string());
+        let known = difference.mended_by.is_empty() || turned.as_deref() == Some("true");
+        assert!(known, "{case}: the preset does not turn on `{}`", difference.mended_by);
+    }
+    for (case, faults) in &by_default {
+        assert!(faults.is_empty() || listed.contains_key(*case), "{case}: {faults:?} is not listed");
+    }
 }

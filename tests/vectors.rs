@@ -45,7 +45,7 @@ fn every_deliberate_difference_names_a_vector_that_differs() {
     for vectors in load(None) {
         report.extend(replay_all(&vectors, |_| true));
     }
-    for (id, reason) in deliberate() {
+    for (id, reason) in deliberate().vectors {
         let replayed = report.find(&id).unwrap_or_else(|| panic!("{id} is no vector"));
         assert!(!replayed.agrees(), "{id} agrees now; strike it from the list");
         assert!(reason.len() > 20, "{id} needs a reason");

@@ -8,6 +8,10 @@
 //! - `plan`: the markers; `strip` takes them off again;
 //! - `scaffold`: fixed parts of long user messages;
 //! - `anthropic`: the marked request on Anthropic's own wire.
+//!
+//! The real agent copies a request, puts at most four markers on the copy (the static prefix, the whole prompt, the
+//! newest messages that can carry one) and forgets the copy. Differs: nothing in where markers go. The runtime asks for
+//! places alone (`positions`), since its cache model needs no body; `anthropic` builds the body for the vectors.
 
 pub mod anthropic;
 pub mod plan;

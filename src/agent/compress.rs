@@ -3,7 +3,7 @@
 //! It is the only planned break of the prompt prefix. [`run::Compressor`] is what a session holds; the other modules
 //! are its phases, each usable alone:
 //!
-//! - `threshold`, `estimate`, `repr`: how large is too large, and how large something is;
+//! - `threshold`, `estimate`: how large is too large, and how large something is;
 //! - `gate`: may a compaction run now, and what is remembered between compactions;
 //! - `prune`, `tool_summary`: shortening old tool output without a model;
 //! - `window`, `history`, `handoff`: which rows are summarised;
@@ -12,6 +12,13 @@
 //! - `micro`: absorbing single exchanges.
 //!
 //! Never: time, randomness or a model other than what the caller hands in.
+//!
+//! The real agent compacts when the next prompt passes a threshold: old tool output becomes one-liners, the middle becomes
+//! a summary, the tail stays, and the new history takes the old one's place in the store under a lease. Differs: a summary
+//! is never merged into a tool result; a review never compacts; a scripted summary answers at once, so the time limits of
+//! the summary call have nothing to measure; the gateway's own limit of rows has no gateway to work in. Unread by the runtime, kept for the vectors: the estimates of the turn's
+//! start (`gate::preflight_due`, `gate::made_progress`, `gate::another_pass`), since every request is weighed anyway, and
+//! the changes of model that no act makes (`run::Compressor::switch_model`, `learn_summary_window`, `adopt_window`).
 
 pub mod assemble;
 pub mod carry;
@@ -25,7 +32,6 @@ pub mod micro;
 pub mod pairs;
 pub mod prune;
 pub mod redact;
-pub mod repr;
 pub mod run;
 pub mod snapshot;
 pub mod summary;

@@ -3,7 +3,12 @@
 //! It runs beside the user's turns, at most once per interval. Ageing needs no model. It maintains only what the agent
 //! made, spares what is pinned or scheduled, and deletes nothing; a purge is the user's own command.
 //!
-//! The runtime polls [`maybe_run`] at its start and when idle; scenarios call [`run_transitions`] for a bare pass.
+//! The runtime polls [`maybe_run`] when a session is opened and `curator.at_start` is on; scenarios call
+//! [`run_transitions`] for a bare pass. [`purge()`], [`rollback`] and [`prune_idle`] are the user's own commands: nothing
+//! in a run calls them, the vectors do.
+//!
+//! The real agent does the same and asks a model to merge narrow skills when that is switched on. Differs: a snapshot is a
+//! plain tree; the runtime hands in no [`Consolidator`], so merging is checked by vectors alone.
 
 mod backup;
 mod classify;

@@ -1,6 +1,12 @@
 //! Delegation: who may spawn, what a child gets, what comes back.
 //!
 //! Pure rules over requests and results; the harness runs the children. Sources: Hermes tools/delegate_tool*.py.
+//!
+//! The real agent runs children on threads of their own, feels their pulse every half minute, and gives up one that is
+//! silent for too long. Differs: children run one after another when the turn is over, in virtual time, so a pulse has
+//! nothing to find; [`Heartbeat`], [`trace()`] and the readers of a user's configuration ([`with_settings`],
+//! [`concurrency`], [`child_timeout`], [`compression_cap`]) are held against observed outcomes and not called by a run,
+//! whose knobs are typed already. Children of one turn are bounded only where `delegate.spawns_per_turn_max` says so.
 
 mod admission;
 mod deliver;

@@ -5,6 +5,11 @@
 //!
 //! Who calls it: the terminal tool before every command, the scheduler through its unattended context, reviews through
 //! their own gate. Never: a decision by anything but the policy and the people given to it.
+//!
+//! The real agent looks for spellings: a command is normalised and held against a floor and against rules. Differs:
+//! `guard.hardened` reads what the shell would run, across quotes, aliases and wrappers. The human at the prompt is the
+//! knob `guard.user_answer`; who turns approval off in a running session ([`Guard::set_yolo`]) or reads a configuration
+//! ([`mode_of`], [`unattended_of`], [`threshold_of`]) exists in the vectors, not in a scenario.
 
 mod checks;
 mod decide;

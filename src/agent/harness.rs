@@ -24,7 +24,7 @@ mod session;
 
 use std::collections::BTreeMap;
 
-use crate::agent::compress::estimate;
+use crate::agent::compress::{estimate, handoff};
 use crate::agent::cron::Scheduler;
 use crate::agent::guard::Guard;
 use crate::agent::memory::{MemoryStore, Target};
@@ -141,7 +141,8 @@ impl<M: Model> Harness<M> {
             machine: MemFiles::new(),
             first_catalogue: None,
             terminal: parts.terminal,
-            store: parts.store,
+            // Only the compressor knows how a handoff is told from what a person wrote beside it.
+            store: parts.store.with_handoff_split(handoff::split),
             cache: parts.cache,
             recorder,
             model,

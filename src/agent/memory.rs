@@ -5,8 +5,12 @@
 //! limit. Files are `memories/MEMORY.md` and `memories/USER.md` below the home.
 //!
 //! The turn calls [`MemoryStore::load`] at session start and at each compaction, [`MemoryStore::new_turn`] at the
-//! start of a user turn, [`MemoryStore::tool_call`] at dispatch; the prompt calls [`MemoryStore::snapshot_blocks`].
+//! start of a user turn, [`MemoryStore::tool_call`] at dispatch; the prompt calls [`MemoryStore::snapshot`].
 //! Never: a half-written file, a snapshot that follows a write (unless the knob asks for it).
+//!
+//! The real agent keeps the same two files behind a lock file and sets a copy aside when a foreign hand changed one.
+//! Differs: no lock file, since the lab writes alone between foreign writes; an entry that holds the file's own separator
+//! is taken as there and falls apart when read, unless `memory.refuse_delimiter` is on.
 
 mod answer;
 mod entries;

@@ -10,6 +10,11 @@
 //! - `context_files`, `subdir_hints`, `truncate`, `workspace`, `shell_words`: the project.
 //!
 //! Never: a clock, a file or a setting that the caller did not hand in.
+//!
+//! The real agent builds it the same way and keeps it on the agent. Differs: the runtime gives no identity file, no look
+//! at a repository and no plugin sections; those parts are assembled for the vectors. It decides about a stored prompt
+//! from [`identity`] alone and rebuilds the catalogue from files, so [`restore`](restore::restore) and
+//! [`CatalogueCache`] are held against observed outcomes and called by nobody else.
 
 pub mod assembly;
 pub mod catalogue;

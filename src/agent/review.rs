@@ -1,6 +1,11 @@
 //! The background review: when it is due, what it may dispatch, what it is told, what it reports.
 //!
 //! Pure rules; the harness runs the review. Sources: Hermes agent/background_review.py.
+//!
+//! The real agent runs it on a thread beside the next turn, and a live turn stops it. Differs: here it runs to its end
+//! before the next act; its list of tools belongs to the run and not to the thread that set it (`review.whitelist`
+//! brings the thread back). The readers of a user's configuration ([`enabled`], [`defer`], [`defer_max_age`]) are held
+//! against observed outcomes and not called by a run, whose knobs are typed already.
 
 mod digest;
 mod gate;

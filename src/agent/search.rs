@@ -5,6 +5,10 @@
 //! is stored text in the original words.
 //!
 //! Never: a model call, a row of the caller's own live context, a change of the store.
+//!
+//! The real agent answers from the same three full-text indexes, and looks into other profiles when it is asked to.
+//! Differs: there is one profile; `search.scan_refused` finds the words of a query that the query grammar refuses, where
+//! the real agent gives up.
 
 mod answer;
 mod arguments;

@@ -6,6 +6,10 @@
 //! [`Library::restore`].
 //!
 //! Never: a write outside a skill directory, a review's delete that loses content, a change of a running prompt.
+//!
+//! The real agent installs skills from a hub and ships some of its own. Differs: both are known only by their lists of
+//! owners; one rule of its linter is left out (`lint`); a name with a newline at its end is taken as there, unless
+//! `skills.trailing_newline_in_names` is off.
 
 mod archive;
 mod batch;

@@ -6,6 +6,9 @@
 //! (`fold`), and run time is linear in the text for any input (`table`).
 //!
 //! Never: a pattern whose cost depends on how often a text nearly matches.
+//!
+//! Differs: `threats.hardened` skips what a reader does not see, reads look-alikes as the letters they resemble, and lets
+//! joiners inside words be spelling. [`Scanner::scan_named`] takes the scope as a word, as the vectors give it.
 
 mod fold;
 mod table;

@@ -6,7 +6,9 @@
 //!
 //! As in the real agent: each iteration counts for the skill nudge, the assistant row is stored before any of its
 //! tools runs, each result is stored as it is appended, and every exit leaves a history that a provider accepts.
-//! `// Differs:` the loop never sleeps between retries; the host may move the virtual clock.
+//! Differs: the loop never sleeps between retries; the host may move the virtual clock. Calls of one batch run one after
+//! another, in the order that the policy gives their results. `budget::warning_ratio` reads a user's configuration and
+//! `segments::mutation_targets`, `results::fence_words` look at finished rows: the vectors call them, a run does not.
 
 mod answer;
 pub mod budget;
@@ -90,6 +92,12 @@ pub trait Host {
 
     /// Puts the full text of a long result aside; answers where, or `None` when that failed.
     fn spill(&mut self, name: &str, text: &str) -> Option<String>;
+
+    /// What the working directory says of the places that a call touched; it follows the result.
+    fn hints(&mut self, call: &ToolCall) -> Vec<String> {
+        let _ = call;
+        Vec::new()
+    }
 
     /// True when the user asked to stop.
     fn interrupted(&mut self) -> bool {

@@ -72,7 +72,7 @@ fn facts(files: &Files, case: &Value) -> Result<Facts, CaseFault> {
 
 /// Rules that a folder sets beside the default ones.
 fn rules(files: &Files, case: &Value) -> crate::audit::predict::Rules {
-    let mut rules = crate::audit::predict::Rules::default();
+    let mut rules = crate::audit::predict::rules();
     let own: Vec<Value> = ["rule.json", "rules.json", "policy.json"]
         .iter()
         .filter_map(|name| serde_json::from_slice(files.get(*name)?).ok())

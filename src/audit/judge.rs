@@ -15,7 +15,7 @@ use crate::audit::compare::{self, Finding};
 use crate::audit::conversations::{self, End, Kinship, Thread};
 use crate::audit::history;
 use crate::audit::json::JsonFault;
-use crate::audit::predict::{Entries, Illegal, Rules, Walk};
+use crate::audit::predict::{self, Entries, Illegal, Walk};
 use crate::audit::prompt::{ByHash, Parser, Prompt, Shape};
 use crate::audit::record::{Judged, Record};
 use crate::audit::summary::Tally;
@@ -115,7 +115,7 @@ impl Auditor {
         Self {
             options,
             parser: Parser::new(!options.strict_bytes),
-            entries: Entries::new(Rules::default()),
+            entries: Entries::new(predict::rules()),
             threads: Vec::new(),
             names: Vec::new(),
             usage_threads: BTreeMap::new(),
@@ -221,7 +221,7 @@ impl Auditor {
         let walk = if record.failed {
             Walk::default()
         } else {
-            self.entries.observe(index, prompt, record.at, record.done_at)
+            self.entries.observe(prompt, record.at, record.done_at)
         };
         let seen = Seen { prompt: prompt.clone(), record, walk, index };
         let (mut judged, thread) = match kinship {

@@ -1,43 +1,37 @@
-//! What a request should have read: a walk over explicit markers.
+//! What a request should have read: the cache room's markers, walked over the segments of a log.
 //!
-//! One entry a marker: the hash of everything up to it. A lookup begins at each marker and walks back over a limited
-//! number of positions; the longest entry wins. A read restarts the clock of what it read. Keys contain the model,
-//! and for messages the parameters too.
+//! Segments stand for tokens (each is one), since a log tells sizes only now and then; so what the cache answers is a
+//! number of leading segments. A request without a time happens at the newest time seen.
 //!
-//! Never: a guess about tokens. It answers in segments.
+//! Never: rules of a cache. They are [`Explicit`]'s.
 
-use indexmap::IndexMap;
-use std::hash::BuildHasherDefault;
-
-use crate::audit::prompt::{Kind, PassThrough, Prompt};
-use crate::cache::Ttl;
-use crate::wire::Level;
+use crate::audit::prompt::{self, Prompt};
+use crate::cache::anthropic::{Explicit, ExtraMarks};
+use crate::cache::minimum::Minimum;
+use crate::cache::{Facts, Kind, Observed, PrefixCache as _, Ttl};
+use crate::policy::{EntriesAt, LifetimeFrom, RenewedWith, VisibleFrom};
+use crate::wire::Chain;
 use crate::world::Millis;
 
-/// The rules of a walk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rules {
-    /// Positions that a marker looks at, its own included.
-    pub lookback: usize,
-    /// Markers that a request may carry.
-    pub marks_max: usize,
-    /// A run of calls or of results counts as one position.
-    pub collapse_tool_runs: bool,
-}
+pub use crate::cache::anthropic::{Missed, Rules};
 
-impl Default for Rules {
-    /// Provider documentation of 2026-08: 20 positions, 4 markers, every block one position.
-    fn default() -> Self {
-        Self { lookback: 20, marks_max: 4, collapse_tool_runs: false }
+/// The rules that an audit assumes: those of the first-party API, every block one position.
+pub fn rules() -> Rules {
+    Rules {
+        // A request that went through was accepted, whatever its markers.
+        extra_marks: ExtraMarks::LastCount,
+        collapse_tool_runs: false,
+        tool_list_one_position: false,
+        // Sizes are counted in segments here.
+        tokens_min: Minimum::Fixed(0),
+        entries_at: EntriesAt::Markers,
+        visible_from: VisibleFrom::ResponseEnd,
+        renewed_with: RenewedWith::Entry,
+        lifetime_from: LifetimeFrom::RequestStart,
+        entry_inside_hit: true,
+        strips_prior_thinking: false,
+        ..Rules::default()
     }
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Entry {
-    used: Option<Millis>,
-    ready: Option<Millis>,
-    ttl: Ttl,
-    by: usize,
 }
 
 /// Why a request is refused as it stands.
@@ -56,50 +50,34 @@ pub enum Illegal {
 pub struct Walk {
     /// Leading segments that are read.
     pub hit: usize,
-    /// Longest stored prefix that could not be read, and why.
+    /// Length of the longest stored prefix that could not be read, and why.
     pub missed: Option<(usize, Missed)>,
 }
 
-/// Why a stored prefix could not be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Missed {
-    /// Its lifetime was over; for how many milliseconds it had been idle.
-    Expired(Millis),
-    /// The request that writes it had not answered yet.
-    NotReady,
-    /// No marker looks back that far; how many positions it would take.
-    Lookback(usize),
-    /// No marker stands behind it.
-    NoMarker,
-}
-
 /// The entries of one account.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Entries {
-    rules: Rules,
-    entries: IndexMap<u128, Entry, BuildHasherDefault<PassThrough>>,
+    cache: Explicit,
+    now: Millis,
+    chains: Vec<Chain>,
+    facts: Vec<Facts>,
+    /// 1, 2, 3, …: the size of each prefix in segments.
+    sizes: Vec<u64>,
 }
 
-/// Entries kept at most; the oldest half goes when there are more.
+/// Entries kept at most; the older half goes when there are more.
 const KEPT_MAX: usize = 1 << 16;
-
-fn lifetime(ttl: Ttl) -> Millis {
-    match ttl {
-        Ttl::Minutes5 => 300_000,
-        Ttl::Minutes30 => 1_800_000,
-        Ttl::Hour1 => 3_600_000,
-    }
-}
 
 impl Entries {
     /// No entries yet.
     pub fn new(rules: Rules) -> Self {
-        Self { rules, ..Self::default() }
+        let cache = Explicit::new(rules).with_entries_max(KEPT_MAX);
+        Self { cache, now: 0, chains: Vec::new(), facts: Vec::new(), sizes: Vec::new() }
     }
 
     /// Why the provider would refuse these markers.
     pub fn illegal(&self, prompt: &Prompt) -> Option<Illegal> {
-        if prompt.marks.len() > self.rules.marks_max {
+        if prompt.marks.len() > self.cache.rules().breakpoints_max {
             return Some(Illegal::Overflow(prompt.marks.len()));
         }
         if let Some((at, _)) = prompt.marks.iter().find(|(at, _)| prompt.segs[*at].unmarkable) {
@@ -110,106 +88,36 @@ impl Entries {
     }
 
     /// Looks a request up and stores what it writes. `ready` is the moment from which its entries can be read.
-    pub fn observe(&mut self, by: usize, prompt: &Prompt, at: Option<Millis>, ready: Option<Millis>) -> Walk {
-        let positions = self.positions(prompt);
-        let mut walk = Walk::default();
-        for &(mark, _) in &prompt.marks {
-            let lowest = positions[mark].saturating_sub(self.rules.lookback - 1);
-            let mut place = mark + 1;
-            while place > 0 && positions[place - 1] >= lowest {
-                if self.live(prompt.keys[place - 1], at) {
-                    walk.hit = walk.hit.max(place);
-                    break;
-                }
-                place -= 1;
-            }
+    pub fn observe(&mut self, prompt: &Prompt, at: Option<Millis>, ready: Option<Millis>) -> Walk {
+        let at = at.unwrap_or(self.now);
+        self.now = self.now.max(at);
+        self.chains.clear();
+        self.chains.extend(prompt.keys.iter().copied().map(Chain::of_number));
+        let known = self.sizes.len();
+        self.sizes.extend((known..prompt.keys.len()).map(|at| at as u64 + 1));
+        self.facts.clear();
+        if self.cache.rules().collapse_tool_runs {
+            self.facts.extend(prompt.segs.iter().map(|seg| Facts {
+                level: seg.level,
+                kind: match seg.kind {
+                    prompt::Kind::Call => Kind::ToolUse,
+                    prompt::Kind::Answer => Kind::ToolResult,
+                    _ => Kind::Text,
+                },
+                ..Facts::default()
+            }));
         }
-        walk.missed = self.missed(prompt, at, &positions, walk.hit);
-        self.store(by, prompt, at, ready, walk.hit);
-        walk
-    }
-
-    /// Where an entry of a given length would be found if a marker stood in reach of it.
-    pub fn positions(&self, prompt: &Prompt) -> Vec<usize> {
-        let mut found = Vec::with_capacity(prompt.segs.len());
-        let mut position = 0;
-        for (at, seg) in prompt.segs.iter().enumerate() {
-            let run = at > 0
-                && self.rules.collapse_tool_runs
-                && matches!(seg.kind, Kind::Call | Kind::Answer)
-                && prompt.segs[at - 1].kind == seg.kind
-                && prompt.segs[at - 1].level == Level::Messages;
-            if at > 0 && !run {
-                position += 1;
-            }
-            found.push(position);
-        }
-        found
-    }
-
-    fn live(&self, key: u128, at: Option<Millis>) -> bool {
-        self.entries.get(&key).is_some_and(|entry| entry.fresh(at) && entry.is_ready(at))
-    }
-
-    /// The longest stored prefix beyond what was read.
-    fn missed(
-        &self,
-        prompt: &Prompt,
-        at: Option<Millis>,
-        positions: &[usize],
-        hit: usize,
-    ) -> Option<(usize, Missed)> {
-        let last = prompt.marks.last().map_or(0, |(mark, _)| mark + 1);
-        let (place, entry) = (hit + 1..=prompt.segs.len())
-            .rev()
-            .find_map(|place| Some((place, self.entries.get(&prompt.keys[place - 1])?)))?;
-        let why = if !entry.is_ready(at) {
-            Missed::NotReady
-        } else if !entry.fresh(at) {
-            Missed::Expired(at? - entry.used?)
-        } else if place > last {
-            Missed::NoMarker
-        } else {
-            // The nearest marker at or behind it would have had to look this far.
-            let mark = prompt.marks.iter().map(|(mark, _)| *mark).find(|mark| mark + 1 >= place)?;
-            Missed::Lookback(positions[mark] - positions[place - 1] + 1)
+        let marks: &[(usize, Ttl)] = &prompt.marks;
+        let request = Observed {
+            chains: &self.chains,
+            sizes: &self.sizes[..prompt.keys.len()],
+            marks,
+            facts: &self.facts,
+            duration: ready.map(|ready| ready.saturating_sub(at)),
+            ..Observed::default()
         };
-        Some((place, why))
-    }
-
-    fn store(&mut self, by: usize, prompt: &Prompt, at: Option<Millis>, ready: Option<Millis>, hit: usize) {
-        if let Some(entry) = hit.checked_sub(1).and_then(|last| self.entries.get_mut(&prompt.keys[last])) {
-            entry.used = at;
-        }
-        for &(mark, ttl) in &prompt.marks {
-            let fresh = Entry { used: at, ready, ttl, by };
-            let entry = self.entries.entry(prompt.keys[mark]).or_insert(fresh);
-            if entry.fresh(at) && entry.is_ready(at) && entry.by != by {
-                entry.used = at;
-            } else if !entry.fresh(at) {
-                *entry = fresh;
-            } else if !entry.is_ready(at) && ready < entry.ready {
-                entry.ready = ready;
-            }
-        }
-        if self.entries.len() > KEPT_MAX {
-            self.entries.drain(..KEPT_MAX / 2);
-        }
-    }
-}
-
-impl Entry {
-    fn fresh(&self, at: Option<Millis>) -> bool {
-        match (self.used, at) {
-            (Some(used), Some(at)) => at - used <= lifetime(self.ttl),
-            _ => true,
-        }
-    }
-
-    fn is_ready(&self, at: Option<Millis>) -> bool {
-        match (self.ready, at) {
-            (Some(ready), Some(at)) => ready <= at,
-            _ => true,
-        }
+        let missed = self.cache.explain(at, &request).map(|(position, why)| (position + 1, why));
+        let read = self.cache.observe(at, &request).map_or(0, |outcome| outcome.read);
+        Walk { hit: usize::try_from(read).unwrap_or(usize::MAX), missed }
     }
 }

@@ -7,7 +7,7 @@ mod parse;
 mod pieces;
 
 use std::cell::OnceCell;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::BuildHasherDefault;
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -15,7 +15,7 @@ use indexmap::IndexMap;
 
 use crate::audit::json;
 use crate::cache::Ttl;
-use crate::wire::Level;
+use crate::wire::{Level, PassThrough};
 
 pub use parse::Parser;
 pub use pieces::Piece;
@@ -202,25 +202,9 @@ pub struct Prompt {
     fields: [&'static str; 3],
     /// Where the elements of these fields lie in the body.
     elements: [Vec<Range<usize>>; 3],
-    /// Where each segment lies in the body; looked up when the first text is shown.
-    spans: OnceCell<Vec<Range<usize>>>,
-}
-
-/// A hasher that passes a hash through.
-#[derive(Debug, Default, Clone, Copy)]
-pub struct PassThrough(u64);
-
-impl Hasher for PassThrough {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        let mut word = [0; 8];
-        let taken = bytes.len().min(8);
-        word[..taken].copy_from_slice(&bytes[..taken]);
-        self.0 ^= u64::from_le_bytes(word);
-    }
+    /// Where each segment lies in the body, by the field that it stands in; looked up when the first text of that
+    /// field is shown.
+    spans: [OnceCell<Vec<Range<usize>>>; 3],
 }
 
 /// Keyed by a hash.
@@ -294,42 +278,29 @@ impl Prompt {
 
     /// Span of a segment in the body.
     pub fn span(&self, at: usize) -> Option<Range<usize>> {
-        self.spans.get_or_init(|| self.all_spans()).get(at).cloned().filter(|span| !span.is_empty())
+        let field = field_of(self.segs.get(at)?);
+        let spans = self.spans[field].get_or_init(|| self.spans_in(field));
+        spans.get(at).cloned().filter(|span| !span.is_empty())
     }
 
-    /// One walk over the body for all segments.
-    fn all_spans(&self) -> Vec<Range<usize>> {
-        let items = |field: usize| -> Vec<Range<usize>> {
-            let Some(found) = json::field(&self.body, &self.root(), self.fields[field]) else {
-                return Vec::new();
-            };
-            match self.body[found.start] {
-                b'[' => {
-                    json::elements(&self.body, found.start).map_or_else(|_| Vec::new(), |(items, _)| items)
-                }
-                _ => vec![found],
-            }
-        };
-        let elements = [items(0), items(1), items(2)];
-        let mut parts: Option<(usize, u32, Vec<Range<usize>>)> = None;
-        let mut found = Vec::with_capacity(self.segs.len());
-        for seg in &self.segs {
-            let field = field_of(seg);
-            let Some(element) = elements[field].get(seg.element as usize) else {
-                found.push(0..0);
-                continue;
-            };
+    /// One walk over a field of the body for all segments in it; the others stay empty.
+    fn spans_in(&self, field: usize) -> Vec<Range<usize>> {
+        let mut found = vec![0..0; self.segs.len()];
+        let elements = &self.elements[field];
+        let mut parts: Option<(u32, Vec<Range<usize>>)> = None;
+        for (seg, place) in self.segs.iter().zip(&mut found).filter(|(seg, _)| field_of(seg) == field) {
+            let Some(element) = elements.get(seg.element as usize) else { continue };
             let span = match seg.part {
                 Part::Whole => Some(element.clone()),
                 Part::Content => json::field(&self.body, element, "content"),
                 Part::Block(block) => {
-                    if parts.as_ref().is_none_or(|(of, at, _)| (*of, *at) != (field, seg.element)) {
-                        parts = Some((field, seg.element, self.parts(seg, element)));
+                    if parts.as_ref().is_none_or(|(at, _)| *at != seg.element) {
+                        parts = Some((seg.element, self.parts(seg, element)));
                     }
-                    parts.as_ref().and_then(|(_, _, parts)| parts.get(block as usize).cloned())
+                    parts.as_ref().and_then(|(_, parts)| parts.get(block as usize).cloned())
                 }
             };
-            found.push(span.unwrap_or(0..0));
+            *place = span.unwrap_or(0..0);
         }
         found
     }
@@ -388,7 +359,7 @@ impl Prompt {
     /// The same without its bytes: it can be compared, not shown.
     #[must_use]
     pub fn bare(&self) -> Self {
-        Self { body: Rc::from(&[][..]), spans: OnceCell::new(), ..self.clone() }
+        Self { body: Rc::from(&[][..]), spans: std::array::from_fn(|_| OnceCell::new()), ..self.clone() }
     }
 
     /// True when the body is still held.

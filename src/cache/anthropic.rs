@@ -7,14 +7,21 @@
 //!
 //! A request costs its markers times the walk, never the length of the prompt.
 
+mod explain;
+
 use std::collections::BTreeMap;
+use std::hash::BuildHasherDefault;
+
+use indexmap::IndexMap;
 
 use crate::cache::minimum::Minimum;
 use crate::cache::space::{Space, Spaces};
 use crate::cache::{Facts, Kind, Observed, Outcome, PrefixCache, Refusal, Speaker, Ttl};
 use crate::policy::{self, EntriesAt, Isolation, LifetimeFrom, RenewedWith, ThinkingBreaks, VisibleFrom};
-use crate::wire::{Chain, Level};
+use crate::wire::{Chain, Level, PassThrough};
 use crate::world::{Millis, clock};
+
+pub use explain::Missed;
 
 /// What happens to markers beyond the allowed number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,14 +137,33 @@ type Key = (Space, Chain, u32);
 pub struct Explicit {
     rules: Rules,
     spaces: Spaces,
-    entries: BTreeMap<Key, Entry>,
+    entries: IndexMap<Key, Entry, BuildHasherDefault<PassThrough>>,
+    entries_max: usize,
     last_request: BTreeMap<Space, Millis>,
 }
 
 impl Explicit {
     /// An empty cache with these rules.
     pub fn new(rules: Rules) -> Self {
-        Self { rules, spaces: Spaces::default(), entries: BTreeMap::new(), last_request: BTreeMap::new() }
+        Self {
+            rules,
+            spaces: Spaces::default(),
+            entries: IndexMap::default(),
+            entries_max: usize::MAX,
+            last_request: BTreeMap::new(),
+        }
+    }
+
+    /// Gives up the older half of its entries whenever there are more than so many.
+    #[must_use]
+    pub fn with_entries_max(mut self, entries: usize) -> Self {
+        self.entries_max = entries.max(2);
+        self
+    }
+
+    /// The rules.
+    pub fn rules(&self) -> &Rules {
+        &self.rules
     }
 
     fn live(&self, at: Millis, key: &Key) -> Option<&Entry> {
@@ -183,6 +209,23 @@ impl Explicit {
             visible: entry.visible.min(visible),
         });
         self.entries.insert(key, renewed.unwrap_or(Entry { ttl, used, visible }));
+        if self.entries.len() > self.entries_max {
+            self.entries.drain(..self.entries_max / 2);
+        }
+    }
+
+    /// The longest entry that a marker finds: its last position, and the lifetime that the marker asks for.
+    fn hit(&self, at: Millis, prompt: &Prompt<'_>, marks: &[(usize, Ttl)]) -> Option<(usize, Ttl)> {
+        let mut hit: Option<(usize, Ttl)> = None;
+        for &(mark, ttl) in marks.iter().rev() {
+            let mut window = prompt.window(&self.rules, mark);
+            let readable = |position: &usize| {
+                self.live(at, &prompt.key(*position)).is_some_and(|entry| entry.visible <= at)
+            };
+            let found = window.find(readable).filter(|found| hit.is_none_or(|(best, _)| *found > best));
+            hit = found.map(|found| (found, ttl)).or(hit);
+        }
+        hit
     }
 }
 
@@ -193,15 +236,7 @@ impl PrefixCache for Explicit {
         self.route(at, spaces);
         let prompt = Prompt::new(&self.rules, request, spaces);
         let minimum = self.rules.tokens_min.of(request.model);
-        let mut hit: Option<(usize, Ttl)> = None;
-        for &(mark, ttl) in marks.iter().rev() {
-            let mut window = prompt.window(&self.rules, mark);
-            let readable = |position: &usize| {
-                self.live(at, &prompt.key(*position)).is_some_and(|entry| entry.visible <= at)
-            };
-            let found = window.find(readable).filter(|found| hit.is_none_or(|(best, _)| *found > best));
-            hit = found.map(|found| (found, ttl)).or(hit);
-        }
+        let hit = self.hit(at, &prompt, &marks);
         let read = prompt.size_to(hit.map(|(position, _)| position));
         if let Some((position, ttl)) = hit {
             self.leave(at, prompt.key(position), ttl, request);

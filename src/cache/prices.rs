@@ -105,12 +105,24 @@ impl Price {
         })
     }
 
+    /// Prices of a call with a prompt of so many tokens.
+    pub fn rates_of(&self, prompt: u64) -> &Rates {
+        match &self.above {
+            Some((tokens, rates)) if prompt > *tokens => rates,
+            _ => &self.rates,
+        }
+    }
+
     /// What a call costs.
     pub fn cost(&self, parts: &Parts) -> Usd {
-        match self.above {
-            Some((tokens, rates)) if parts.prompt() > tokens => rates.cost(parts),
-            _ => self.rates.cost(parts),
-        }
+        self.rates_of(parts.prompt()).cost(parts)
+    }
+
+    /// What it costs that so many tokens of a call were not read: written anew, or paid in full.
+    pub fn cost_of_missing(&self, parts: &Parts, tokens: u64, written: bool) -> Usd {
+        let rates = self.rates_of(parts.prompt());
+        let paid = if written { rates.write_5m.max(rates.write_30m) } else { rates.input };
+        Usd::of_tokens(tokens, (paid - rates.read).max(0))
     }
 
     /// What the same call costs where nothing is cached.
@@ -264,12 +276,17 @@ impl Prices {
     /// # Errors
     /// [`PriceError::UnknownModel`] with the nearest known names.
     pub fn of(&self, model: &str, day: Option<&str>) -> Result<&Price, PriceError> {
-        let rows = self.rows(model).ok_or_else(|| self.unknown(model))?;
+        self.find(model, day).ok_or_else(|| self.unknown(model))
+    }
+
+    /// The same where it does not matter which other models there are.
+    pub fn find(&self, model: &str, day: Option<&str>) -> Option<&Price> {
+        let rows = self.rows(model)?;
         let holds = |row: &&Price| match (day, row.since.as_deref()) {
             (Some(day), Some(since)) => since <= day,
             _ => true,
         };
-        rows.iter().rev().find(holds).or(rows.first()).ok_or_else(|| self.unknown(model))
+        rows.iter().rev().find(holds).or(rows.first())
     }
 
     fn rows(&self, model: &str) -> Option<&Vec<Price>> {

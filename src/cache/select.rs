@@ -18,7 +18,7 @@ const OPENAI_GRANULE: u64 = 128;
 /// Step of DeepSeek 2024 and of Mistral, in tokens.
 const SMALL_GRANULE: u64 = 64;
 /// Shortest implicit prefix at Gemini (2.5 models, September 2026), in tokens.
-const GEMINI_MIN: u64 = 2_048;
+pub const GEMINI_MIN: u64 = 2_048;
 /// Shortest implicit prefix at Qwen, October 2026, in tokens; 256 until mid-2026.
 const QWEN_IMPLICIT_MIN: u64 = 1_024;
 

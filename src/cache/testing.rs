@@ -43,8 +43,8 @@ impl Prompt {
         self
     }
 
-    pub(super) fn send(&self, cache: &mut dyn PrefixCache, at: Millis) -> Result<Outcome, Refusal> {
-        let request = Observed {
+    pub(super) fn observed(&self) -> Observed<'_> {
+        Observed {
             chains: &self.chains,
             sizes: &self.sizes,
             marks: &self.marks,
@@ -52,8 +52,11 @@ impl Prompt {
             duration: self.duration,
             output: self.output,
             ..Observed::default()
-        };
-        cache.observe(at, &request)
+        }
+    }
+
+    pub(super) fn send(&self, cache: &mut dyn PrefixCache, at: Millis) -> Result<Outcome, Refusal> {
+        cache.observe(at, &self.observed())
     }
 
     /// Tokens read.

@@ -78,8 +78,8 @@ pub enum UsageError {
     /// No known count of prompt tokens.
     #[error("no usage report: expected `input_tokens`, `prompt_tokens`, `promptTokenCount` or `inputTokens`")]
     Unknown,
-    /// A count is not a whole number from 0 on.
-    #[error("`{0}` is no whole number from 0 on")]
+    /// A count is not a whole number from 0 to a thousand million.
+    #[error("`{0}` is no whole number from 0 to 1,000,000,000")]
     Count(String),
     /// The cached part is larger than the prompt that contains it.
     #[error("{cached} cached tokens in a prompt of {prompt}")]
@@ -117,12 +117,16 @@ pub fn read(usage: &Value) -> Result<(Parts, Convention), UsageError> {
     Err(UsageError::Unknown)
 }
 
+/// More tokens than any call has: a larger count is no count, and sums of what is left cannot overflow.
+const TOKENS_MAX: u64 = 1_000_000_000;
+
 /// A count at a pointer; what is absent or null counts as none.
 fn count(usage: &Value, pointer: &str) -> Result<Option<u64>, UsageError> {
     match usage.pointer(pointer) {
         None | Some(Value::Null) => Ok(None),
         Some(value) => value
             .as_u64()
+            .filter(|tokens| *tokens <= TOKENS_MAX)
             .map(Some)
             .ok_or_else(|| UsageError::Count(pointer.trim_start_matches('/').replace('/', "."))),
     }
@@ -185,19 +189,26 @@ fn openai(usage: &Value, prompt: &str, output: &str) -> Result<Parts, UsageError
             "/input_tokens_details/cached_tokens",
             "/prompt_cache_hit_tokens",
             "/cached_tokens",
+            // A proxy that speaks for Anthropic and counts as OpenAI does.
+            "/cache_read_input_tokens",
         ],
     )?;
+    let for_anthropic = or_zero(usage, "/cache_creation_input_tokens")?;
     let written = first(
         usage,
         &[
             "/prompt_tokens_details/cache_write_tokens",
             "/input_tokens_details/cache_write_tokens",
             "/prompt_tokens_details/cache_creation_input_tokens",
+            "/prompt_tokens_details/cache_creation_tokens",
+            "/cache_write_tokens",
         ],
     )?;
+    let written = if for_anthropic > 0 { 0 } else { written };
     Ok(Parts {
-        fresh: inside(or_zero(usage, prompt)?, read, written)?,
+        fresh: inside(or_zero(usage, prompt)?, read, written + for_anthropic)?,
         read,
+        write_5m: for_anthropic,
         write_30m: written,
         output: or_zero(usage, output)?,
         ..Parts::default()

@@ -276,21 +276,41 @@ impl Report {
     }
 }
 
-/// Differences that are meant, by the id of the vector; each with its reason.
+/// Differences that are meant, each with its reason.
 const DELIBERATE: &str = include_str!("conform/deliberate.toml");
 
-/// Ids and reasons of the deliberate differences.
+/// What is meant to differ.
+#[derive(Debug, Clone, Default, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Deliberate {
+    /// Vectors that the runtime answers otherwise than the real agent: id and reason.
+    pub vectors: BTreeMap<String, String>,
+    /// Fault cases in which the default follows the real agent although the case says otherwise.
+    pub cases: BTreeMap<String, CaseDifference>,
+}
+
+/// A fault case that the real agent, and so the default, gets wrong.
+#[derive(Debug, Clone, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CaseDifference {
+    /// What the real agent does.
+    pub real: String,
+    /// The switch that mends it; empty when none does.
+    pub mended_by: String,
+}
+
+/// The deliberate differences.
 ///
 /// # Panics
 /// When the shipped list is broken, which every conformance run would show.
-pub fn deliberate() -> BTreeMap<String, String> {
-    toml::from_str(DELIBERATE).expect("the shipped list is a table of texts")
+pub fn deliberate() -> Deliberate {
+    toml::from_str(DELIBERATE).expect("the shipped list has reasons for vectors and cases")
 }
 
 /// Replays the vectors of one file; `wanted` chooses among them, the rest may still serve as fixtures.
 pub fn replay_all(vectors: &[Vector], wanted: impl Fn(&Vector) -> bool) -> Vec<Replayed> {
     let fixtures = Fixtures::of(vectors);
-    let reasons = deliberate();
+    let reasons = deliberate().vectors;
     vectors
         .iter()
         .filter(|vector| wanted(vector))

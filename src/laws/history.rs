@@ -130,7 +130,9 @@ impl State {
                     let session = self.sessions.entry(event.session.clone()).or_default();
                     session.unsent.clear();
                     let messages = &state.segments[start..];
-                    let from = if session.resumed.is_some() { 0 } else { seen.common.saturating_sub(start) };
+                    // A session that was opened again, or that a rotation began, holds all of it.
+                    let whole = session.resumed.is_some() || session.seen.is_empty();
+                    let from = if whole { 0 } else { seen.common.saturating_sub(start) };
                     replay(session, messages, event, bench);
                     for digest in messages[from.min(messages.len())..].iter().map(digest_of) {
                         *session.seen.entry(digest).or_insert(0) += 1;

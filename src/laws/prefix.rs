@@ -78,6 +78,12 @@ impl State {
             What::Compaction(compaction) if compaction.committed => {
                 self.sessions.entry(event.session.clone()).or_default().declared += 1;
             }
+            // A rotation gives the conversation a new session; what was declared goes along.
+            What::SessionStarted(started) if &*started.why == "compression" => {
+                if let Some(state) = self.sessions.remove(&started.parent) {
+                    self.sessions.insert(event.session.clone(), state);
+                }
+            }
             // The prompt that a compaction rebuilds is part of that one break.
             What::PromptReady(prompt)
                 if prompt.declared && !["first", "stored", "compaction"].contains(&&*prompt.why) =>

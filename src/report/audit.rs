@@ -77,6 +77,11 @@ fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
+/// A number with its noun.
+fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(number), if number == 1 { one } else { many })
+}
+
 fn dollars(amount: f64) -> String {
     if amount > 0.0 && amount < 0.01 { format!("${amount:.4}") } else { format!("${amount:.2}") }
 }
@@ -90,17 +95,14 @@ pub fn summary(view: &View<'_>) -> String {
     }
     if sum.blind {
         if sum.requests > 0 {
-            let count = grouped(sum.requests as u64);
-            put(
-                &mut text,
-                format_args!("\n{count} histories without a fault; caching could not be judged.\n"),
-            );
+            let count = counted(sum.requests as u64, "history", "histories");
+            put(&mut text, format_args!("\n{count} without a fault; caching could not be judged.\n"));
         } else {
             text.push_str("\nNothing here could be judged.\n");
         }
         return text;
     }
-    let counted = if sum.billed == sum.requests {
+    let basis = if sum.billed == sum.requests {
         "as billed"
     } else if sum.billed == 0 {
         "estimated from the bytes"
@@ -110,15 +112,15 @@ pub fn summary(view: &View<'_>) -> String {
     put(
         &mut text,
         format_args!(
-            "\n{} requests in {} conversations\n",
-            grouped(sum.requests as u64),
-            grouped(sum.conversations as u64)
+            "\n{} in {}\n",
+            counted(sum.requests as u64, "request", "requests"),
+            counted(sum.conversations as u64, "conversation", "conversations")
         ),
     );
     put(
         &mut text,
         format_args!(
-            "hit rate {} ({counted}); {} if nothing had been lost\n",
+            "hit rate {} ({basis}); {} if nothing had been lost\n",
             percent(sum.hit_rate()),
             percent(sum.hit_rate_reachable())
         ),

@@ -1,8 +1,10 @@
 //! What a conformance run showed.
 
+use std::collections::BTreeMap;
+
 use similar::TextDiff;
 
-use crate::lab::conform::{Outcome, Replayed, Report};
+use crate::lab::conform::{CaseDifference, Outcome, Replayed, Report, deliberate};
 use crate::report::table::Table;
 
 /// Differences that are listed in full; the rest are counted.
@@ -39,6 +41,20 @@ pub fn text(report: &Report) -> String {
     }
     if undeclared.len() > SHOWN_MAX {
         text.push_str(&format!("and {} more\n", undeclared.len() - SHOWN_MAX));
+    }
+    text.push_str(&cases(&deliberate().cases));
+    text
+}
+
+/// The fault cases that the default gets wrong on purpose, as the real agent does.
+fn cases(cases: &BTreeMap<String, CaseDifference>) -> String {
+    let mut text = String::from("\nfault cases that the default gets wrong as the real agent does\n");
+    for (case, difference) in cases {
+        let mended = match difference.mended_by.as_str() {
+            "" => "no knob mends it".to_owned(),
+            knob => format!("`{knob}` mends it"),
+        };
+        text.push_str(&format!("  {case}: it {}; {mended}\n", difference.real));
     }
     text
 }

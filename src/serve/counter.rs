@@ -5,10 +5,10 @@ use std::hash::BuildHasherDefault;
 
 use indexmap::IndexMap;
 
-use crate::audit::prompt::{Kind as SegKind, PassThrough, Prompt, Seg, Shape, Speaker as SegSpeaker};
+use crate::audit::prompt::{Kind as SegKind, Prompt, Seg, Shape, Speaker as SegSpeaker};
 use crate::cache::{self, Facts, Kind, Observed, Outcome, PrefixCache, Refusal, Speaker};
 use crate::policy::{self, CacheModel};
-use crate::wire::Chain;
+use crate::wire::{Chain, PassThrough};
 use crate::world::Millis;
 
 /// Texts whose tokens are remembered; the older half goes when there are more.

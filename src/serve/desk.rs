@@ -14,7 +14,6 @@ use hyper::{Request, Response};
 use serde_json::{Value, json};
 
 use crate::audit::prompt::{Piece, Prompt, Shape};
-use crate::audit::usage::Usage as Billed;
 use crate::audit::{Audit, Auditor, Judged, Options as AuditOptions, Record};
 use crate::cache;
 use crate::cache::usage::Parts;
@@ -346,13 +345,7 @@ impl Desk {
             at: Some(now),
             done_at: Some(now),
             shape: Some(taken.shape),
-            usage: usage.map(|parts| Billed {
-                fresh: parts.fresh,
-                read: parts.read,
-                write_5m: parts.write_5m + parts.write_30m,
-                write_1h: parts.write_1h,
-                output: parts.output,
-            }),
+            usage: usage.copied(),
             failed: usage.is_none(),
             // A title shares words with the conversation that it names, and is none of it.
             conversation: Some(if beside(taken.due.lane) { taken.due.lane.word() } else { "" }.to_owned()),

@@ -5,13 +5,12 @@
 //! say.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 
 use rusqlite::ToSql;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use serde_json::Value;
 
-use crate::wire::{Content, ToolCall};
+use crate::wire::{Content, ToolCall, python};
 
 /// What stands in front of JSON in a content cell (`Hermes hermes_state_messages.py:137`).
 pub const MARKER: &str = "\0json:";
@@ -66,7 +65,7 @@ pub fn encode(content: &Content) -> Cell<'_> {
 
 fn marked(value: &Value) -> Cell<'static> {
     let mut text = MARKER.to_owned();
-    write_json(&mut text, value);
+    python::write_json(&mut text, value);
     Cell::Text(Cow::Owned(text))
 }
 
@@ -100,110 +99,15 @@ pub fn encode_calls(calls: Option<&[ToolCall]>) -> Option<String> {
         if index > 0 {
             text.push_str(", ");
         }
-        write_json(&mut text, &call.to_json());
+        python::write_json(&mut text, &call.to_json());
     }
     text.push(']');
     Some(text)
 }
 
-/// JSON with ASCII escapes and a blank behind commas and colons.
-pub fn ascii_json(value: &Value) -> String {
-    let mut text = String::new();
-    write_json(&mut text, value);
-    text
-}
-
-fn write_json(out: &mut String, value: &Value) {
-    match value {
-        Value::Null => out.push_str("null"),
-        Value::Bool(on) => out.push_str(if *on { "true" } else { "false" }),
-        Value::Number(number) => write_number(out, number),
-        Value::String(text) => write_text(out, text),
-        Value::Array(items) => {
-            out.push('[');
-            for (index, item) in items.iter().enumerate() {
-                if index > 0 {
-                    out.push_str(", ");
-                }
-                write_json(out, item);
-            }
-            out.push(']');
-        }
-        Value::Object(object) => {
-            out.push('{');
-            for (index, (key, item)) in object.iter().enumerate() {
-                if index > 0 {
-                    out.push_str(", ");
-                }
-                write_text(out, key);
-                out.push_str(": ");
-                write_json(out, item);
-            }
-            out.push('}');
-        }
-    }
-}
-
-fn write_number(out: &mut String, number: &serde_json::Number) {
-    let text = number.to_string();
-    match text.split_once('e') {
-        // Python writes a sign and at least two digits in an exponent.
-        Some((digits, exponent)) => {
-            let (sign, exponent) = exponent
-                .strip_prefix('-')
-                .map_or(('+', exponent.trim_start_matches('+')), |rest| ('-', rest));
-            let digits = digits.strip_suffix(".0").unwrap_or(digits);
-            // Writing to a string cannot fail.
-            let _ = write!(out, "{digits}e{sign}{exponent:0>2}");
-        }
-        None => out.push_str(&text),
-    }
-}
-
-fn write_text(out: &mut String, text: &str) {
-    out.push('"');
-    let mut plain = 0;
-    for (at, c) in text.char_indices() {
-        let escape = match c {
-            '"' => "\\\"",
-            '\\' => "\\\\",
-            '\n' => "\\n",
-            '\r' => "\\r",
-            '\t' => "\\t",
-            '\u{8}' => "\\b",
-            '\u{c}' => "\\f",
-            ' '..='~' => continue,
-            _ => "",
-        };
-        out.push_str(&text[plain..at]);
-        plain = at + c.len_utf8();
-        if escape.is_empty() {
-            for unit in c.encode_utf16(&mut [0; 2]) {
-                // Writing to a string cannot fail.
-                let _ = write!(out, "\\u{unit:04x}");
-            }
-        } else {
-            out.push_str(escape);
-        }
-    }
-    out.push_str(&text[plain..]);
-    out.push('"');
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
-
-    #[test]
-    fn json_is_written_as_python_writes_it() {
-        let value = json!({"a": [1, 2.5, 1e20, null], "ü\u{1F600}\u{7f}": "q\"\\\n"});
-        assert_eq!(
-            ascii_json(&value),
-            r#"{"a": [1, 2.5, 1e+20, null], "\u00fc\ud83d\ude00\u007f": "q\"\\\n"}"#
-        );
-    }
 
     #[test]
     fn a_marker_without_json_stays_text() {

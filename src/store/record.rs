@@ -13,7 +13,7 @@ use rusqlite::{Row as SqlRow, params};
 use serde_json::{Map, Value};
 
 use super::{Seconds, Store, StoreError, codec, whole};
-use crate::wire::{Content, Role, Row, ToolCall};
+use crate::wire::{Content, Role, Row, ToolCall, python};
 
 /// Keys of a row without a leading `_` that belong to the store and the renderer. They must not reach a provider.
 pub const LOCAL_KEYS: [&str; 8] = [
@@ -218,7 +218,7 @@ fn json_of(row: &Row, key: &str) -> Option<String> {
     match row.extra.get(key)? {
         Value::Null => None,
         Value::String(text) => (!text.is_empty()).then(|| text.clone()),
-        other => Some(codec::ascii_json(other)),
+        other => Some(python::json(other)),
     }
 }
 

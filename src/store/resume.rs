@@ -6,9 +6,10 @@ use rusqlite::params_from_iter;
 use serde_json::Value;
 
 use super::record::{COLUMNS, Flags};
-use super::{Store, StoreError, StoredRow};
+use super::{Seconds, Store, StoreError, StoredRow};
 use crate::wire::Row;
 use crate::wire::repair::{Repaired, repair};
+use crate::world::Millis;
 
 impl Store {
     /// The live rows of a session as the model sees them, repaired (`Hermes hermes_state_messages.py:1655`). Every row
@@ -128,6 +129,17 @@ impl Store {
         let sql = format!("SELECT count(*) FROM messages WHERE session_id IN ({marks}){}", flags.sql());
         let count = self.one(&sql, params_from_iter(&lineage), |row| row.get::<_, i64>(0))?;
         Ok(count.map_or(0, i64::unsigned_abs))
+    }
+
+    /// When the newest live row of a session was written; `None` when it has none.
+    ///
+    /// # Errors
+    /// [`StoreError::Sqlite`].
+    pub fn last_written(&self, session: &str) -> Result<Option<Millis>, StoreError> {
+        let sql = "SELECT max(timestamp) FROM messages WHERE session_id = ?1 AND active = 1";
+        let newest = self.one(sql, [session], |row| row.get::<_, Option<Seconds>>(0))?.flatten();
+        #[expect(clippy::cast_possible_truncation, reason = "an instant of the table in whole milliseconds")]
+        Ok(newest.map(|at| (at * 1_000.0).round() as Millis))
     }
 
     /// Refuses a resume that would load more rows than the knob allows.

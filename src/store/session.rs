@@ -3,7 +3,8 @@
 use rusqlite::{Row as SqlRow, params};
 use serde_json::{Map, Value};
 
-use super::{Seconds, Store, StoreError, codec, seconds};
+use super::{Seconds, Store, StoreError, seconds};
+use crate::wire::python;
 use crate::world::Millis;
 
 /// What is known when a session is created.
@@ -156,7 +157,7 @@ impl Store {
     pub fn create_session(&self, new: &NewSession<'_>, now: Millis) -> Result<(), StoreError> {
         self.write(|_| {
             let hash = new.system_prompt.map(|prompt| self.put_prompt(prompt)).transpose()?;
-            let config = new.model_config.map(|config| codec::ascii_json(&Value::Object(config.clone())));
+            let config = new.model_config.map(|config| python::json(&Value::Object(config.clone())));
             self.execute(
                 "INSERT INTO sessions (id, source, parent_session_id, model, model_config, system_prompt_hash,
                      tool_names, session_key, chat_id, thread_id, user_id, cwd, profile_name, started_at)
@@ -288,7 +289,7 @@ impl Store {
                 config.insert(key.clone(), value.clone());
             }
         }
-        let text = codec::ascii_json(&Value::Object(config));
+        let text = python::json(&Value::Object(config));
         self.execute("UPDATE sessions SET model_config = ?2 WHERE id = ?1", [id, text.as_str()])?;
         Ok(())
     }

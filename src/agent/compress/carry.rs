@@ -6,6 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use serde_json::Value;
+
 use crate::agent::compress::estimate::{Sizer, chars};
 use crate::agent::compress::{assemble, handoff, history, prune, tool_summary};
 use crate::policy::Compress;
@@ -22,6 +24,41 @@ pub struct Todo {
     pub status: String,
     /// Id of the item it belongs to.
     pub parent: Option<String>,
+}
+
+impl Todo {
+    /// The items of a `todos` argument; what has no content is left out, a missing id is the place in the list.
+    pub fn list(todos: &Value) -> Vec<Self> {
+        let text = |item: &Value, key: &str| match &item[key] {
+            Value::String(text) => text.trim().to_owned(),
+            Value::Number(number) => number.to_string(),
+            _ => String::new(),
+        };
+        let items = todos.as_array().map(Vec::as_slice).unwrap_or_default().iter().enumerate();
+        items
+            .map(|(index, item)| {
+                let or = |text: String, other: String| if text.is_empty() { other } else { text };
+                Self {
+                    id: or(text(item, "id"), (index + 1).to_string()),
+                    content: item.as_str().map_or_else(|| text(item, "content"), str::to_owned),
+                    status: or(text(item, "status"), "pending".to_owned()),
+                    parent: Some(text(item, "parent")).filter(|id| !id.is_empty()),
+                }
+            })
+            .filter(|item| !item.content.is_empty())
+            .collect()
+    }
+
+    /// The list as the newest answer of its tool in a history gives it; a fresh process knows it only from there.
+    pub fn of_history(rows: &[Row]) -> Vec<Self> {
+        let answers =
+            rows.iter().rev().filter(|row| row.is_tool() && row.name.as_deref() == Some("todo_list"));
+        let parsed = |row: &Row| serde_json::from_str::<Value>(row.content.text()?).ok();
+        answers
+            .filter_map(parsed)
+            .find(|answer| answer["todos"].is_array())
+            .map_or_else(Vec::new, |answer| Self::list(&answer["todos"]))
+    }
 }
 
 /// One carried line of the todo list.
@@ -233,8 +270,8 @@ pub enum Refusal {
 pub struct Candidate {
     /// The rows to store.
     pub rows: Vec<Row>,
-    /// How the human intent got in.
-    pub anchor: Anchor,
+    /// How the human intent got in; `None` where nobody looks for it.
+    pub anchor: Option<Anchor>,
     /// A todo list was carried over.
     pub todo: bool,
     /// Size before.
@@ -261,8 +298,8 @@ pub fn finish(
         return Err(Refusal::Unchanged);
     }
     keep_answer(&mut rows, original);
-    let todo = carry_todo(&mut rows, todos, skills);
-    let anchor = anchor_human(&mut rows, original);
+    let todo = policy.carry_todos && carry_todo(&mut rows, todos, skills);
+    let anchor = policy.anchor_request.then(|| anchor_human(&mut rows, original));
     let sizer = Sizer::new(policy);
     let before = sizer.list(original);
     let mut after = sizer.list(&rows);
@@ -275,6 +312,41 @@ pub fn finish(
     }
     assemble::drop_marks(&mut rows);
     Ok(Candidate { rows, anchor, todo, before, after })
+}
+
+/// What was put behind the last answer, to go with the user's next message instead: two rows of one role in a row are
+/// sent as one, and the store would hold another text than the one that was sent.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Carried {
+    /// A request that goes before the message.
+    pub request: Option<String>,
+    /// A todo list that follows it.
+    pub todo: Option<String>,
+}
+
+/// Takes the rows off that stand behind the last answer.
+pub fn split_end(rows: &mut Vec<Row>) -> Carried {
+    let mut carried = Carried::default();
+    while let Some(row) = rows.pop_if(|row| row.is_user() && !handoff::is_handoff(row)) {
+        let text = row.content.flat();
+        let place = if row.flag(history::TODO_FLAG) { &mut carried.todo } else { &mut carried.request };
+        *place = Some(text);
+    }
+    carried
+}
+
+impl Carried {
+    /// The user's message with all that goes with it.
+    pub fn with(self, mut message: Row) -> Row {
+        for (text, before) in [(self.request, true), (self.todo, false)] {
+            let Some(text) = text else { continue };
+            let said = message.content.flat();
+            message.content =
+                Content::from(if before { format!("{text}\n\n{said}") } else { format!("{said}\n\n{text}") });
+            message.extra.remove("api_content");
+        }
+        message
+    }
 }
 
 /// Longest summary after a mechanical shrink.

@@ -5,10 +5,9 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::agent::compress::repr;
 use crate::policy::{Compress, SizeUnit};
 use crate::wire::row::part_text;
-use crate::wire::{Content, Role, Row};
+use crate::wire::{Content, Role, Row, python};
 
 /// Tokens of a text: a quarter of its characters, dense scripts one token each (Hermes agent/model_metadata.py:2410).
 ///
@@ -87,7 +86,7 @@ impl<'a> Sizer<'a> {
             return row_characters(row);
         }
         let content = sent_text(row).map_or_else(|| self.content(&row.content), text_tokens);
-        let calls: u64 = row.call_list().iter().map(|call| text_tokens(&repr::of(&call.to_json()))).sum();
+        let calls: u64 = row.call_list().iter().map(|call| text_tokens(&python::repr(&call.to_json()))).sum();
         let replay = replayed_items(row);
         let thought = if thinking { thinking_chars(row) / 4 } else { 0 };
         content + calls + replay + thought + self.policy.row_price
@@ -164,7 +163,7 @@ impl<'a> Sizer<'a> {
                 *part = json!({"type": "image"});
             }
         }
-        text_tokens(&repr::of(&Value::Object(reduced))) + images * self.policy.image_price
+        text_tokens(&python::repr(&Value::Object(reduced))) + images * self.policy.image_price
     }
 }
 

@@ -121,6 +121,20 @@ pub fn unwrap(row: &Row) -> Option<Row> {
     Some(live)
 }
 
+/// The handoff and the live row that one row holds together; `None` when it does not hold both.
+///
+/// The store is told this way what belongs to a person and what to a compaction.
+pub fn split(row: &Row) -> Option<(Row, Row)> {
+    let live = unwrap(row)?;
+    let mut handoff = Row::new(row.role.clone(), standalone_text(&body(row))).with(SUMMARY_FLAG, true);
+    for key in [HUMAN_FLAG, MICRO_FLAG, "timestamp"] {
+        if let Some(value) = row.extra.get(key) {
+            handoff.extra.insert(key.to_owned(), value.clone());
+        }
+    }
+    Some((handoff, live))
+}
+
 fn live_parts(parts: &[Value]) -> Option<Vec<Value>> {
     let live: Vec<Value> = parts
         .iter()
@@ -201,6 +215,18 @@ mod tests {
             assert_eq!(body(&row), "the body", "{leads}");
             assert_eq!(unwrap(&row).unwrap().content, Content::from("live"), "{leads}");
         }
+    }
+
+    #[test]
+    fn a_merged_row_is_split_into_its_handoff_and_its_live_row() {
+        for leads in [true, false] {
+            let row = Row::user(merge(&Content::from("live"), "the body", leads)).with(HUMAN_FLAG, true);
+            let (handoff, live) = split(&row).unwrap();
+            assert_eq!((body(&handoff).as_str(), unwrap(&handoff)), ("the body", None), "{leads}");
+            assert_eq!(live, Row::user("live"), "{leads}");
+        }
+        assert_eq!(split(&Row::user("live")), None);
+        assert_eq!(split(&Row::user(standalone_text("b"))), None);
     }
 
     #[test]

@@ -38,11 +38,6 @@ impl Context {
     pub fn has_person(self) -> bool {
         matches!(self, Self::Interactive | Self::Chat | Self::ChatWithoutListener)
     }
-
-    /// True when a tool that runs code of its own is refused as a whole (Hermes tools/approval.py:616).
-    pub fn refuses_code(self, knobs: &policy::Guard) -> bool {
-        self.policy(knobs) == Some(Unattended::Deny)
-    }
 }
 
 /// The mode that a configured value means (Hermes tools/approval_context.py:214).

@@ -5,17 +5,22 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use crate::agent::compress::carry::{self, Refusal};
 use crate::agent::compress::failure::FailureKind;
+use crate::agent::compress::gate;
 use crate::agent::compress::micro::MicroPass;
 use crate::agent::compress::prune::Proactive;
 use crate::agent::compress::{self, Outcome, Summariser, SummaryFailure, SummaryOrigin, SummaryRequest};
 use crate::agent::turn::{Agent, Host as _};
-use crate::ledger::{Compaction, Lane, Name, Stored, What};
+use crate::ledger::{Compaction, Lane, Name, SessionEnded, SessionStarted, Stored, What};
 use crate::model::{Ask, Model, ModelError};
 use crate::policy::{CompactionStore, CompactionTime, SizeUnit};
 use crate::store::archive::Archival;
-use crate::store::{StoreError, StoredRow};
+use crate::store::rotate::Rotation;
+use crate::store::{NewSession, StoreError, StoredRow};
 use crate::wire::{Chain, Row};
+use crate::world::Millis;
+use crate::world::clock::SECOND;
 
 use super::host::{Run, digest_of};
 
@@ -35,6 +40,28 @@ impl<M: Model> Run<'_, M> {
             self.prune(agent);
         }
         true
+    }
+
+    /// Asked before a turn begins: a session that rested long enough is compacted first, since its cache is cold anyway.
+    pub(super) fn compact_after_rest(&mut self, agent: &mut Agent) {
+        let policy = &self.harness.policy.compress;
+        if policy.idle_compact_after_seconds == 0 || agent.transcript.rows().is_empty() {
+            return;
+        }
+        let now = self.harness.clock.now();
+        let state = &self.session.compressor.state;
+        let threshold = self.session.compressor.threshold().tokens;
+        let rest = gate::Rest {
+            gap_seconds: u64::try_from((now - self.session.rests_since) / SECOND).unwrap_or(0),
+            tokens: self.pressure(agent),
+            floor: compress::threshold::share(threshold, policy.target_ratio),
+            last_result: state.last_result,
+            cooling: state.cooldown_left(now).is_some(),
+        };
+        if gate::idle_due(rest, policy) {
+            self.session.attempts += 1;
+            self.compact(agent, false);
+        }
     }
 
     /// Shortens old tool output between compactions, where that is on.
@@ -71,7 +98,7 @@ impl<M: Model> Run<'_, M> {
             lost_instructions: Vec::new(),
         };
         self.event(What::Compaction(event));
-        self.commit(agent);
+        self.commit(agent, false);
         self.session.planned = "compaction".into();
     }
 
@@ -122,6 +149,15 @@ impl<M: Model> Run<'_, M> {
             }
             Outcome::Compacted { rows, report } => (rows, report),
         };
+        let todos = &self.session.todos;
+        let policy = &self.harness.policy.compress;
+        let mut new = match carry::finish(&rows, new, todos, &report.skills, policy) {
+            Ok(candidate) => candidate.rows,
+            Err(refusal) => return self.refuse_candidate(rows.len(), before, refusal),
+        };
+        if !rows.last().is_some_and(Row::is_user) {
+            self.session.carried = carry::split_end(&mut new);
+        }
         let lost = lost_instructions(&rows, &new);
         let measure = self.harness.measure();
         let mut event = Compaction {
@@ -142,20 +178,26 @@ impl<M: Model> Run<'_, M> {
         };
         agent.transcript.replace(new, measure);
         event.size_after = self.pressure(agent);
-        if self.harness.policy.compress.growth_guard && event.size_after > before {
-            agent.transcript.replace(rows, measure);
-            self.session.compressor.state.refused();
-            let count = agent.transcript.rows().len();
-            return self.not_compacted(count, before, "it would have grown the history");
-        }
         self.session.compressor.state.committed(event.size_after);
         if self.harness.policy.compress.store == CompactionStore::Rotation {
             event.mode = "rotation".into();
         }
         self.event(What::Compaction(event));
-        self.commit(agent);
+        self.commit(agent, true);
         self.rebuild_prompt("compaction");
         self.session.planned = "compaction".into();
+    }
+
+    /// A candidate that is not taken: the history stays. One that grew is a strike, one that changed nothing a pause.
+    fn refuse_candidate(&mut self, rows: usize, before: u64, refusal: Refusal) {
+        match refusal {
+            Refusal::Grew { .. } => self.session.compressor.state.refused(),
+            Refusal::Empty | Refusal::Unchanged => {
+                let now = self.harness.clock.now();
+                self.session.compressor.state.back_off(now, &self.harness.policy.compress);
+            }
+        }
+        self.not_compacted(rows, before, &refusal.to_string());
     }
 
     fn not_compacted(&mut self, rows: usize, size: u64, why: &str) {
@@ -204,13 +246,16 @@ impl<M: Model> Run<'_, M> {
     }
 
     /// The compressed history takes the place of the old one in the store.
-    fn commit(&mut self, agent: &mut Agent) {
+    fn commit(&mut self, agent: &mut Agent, whole: bool) {
         agent.stored = agent.transcript.rows().len();
         if !self.session.persisted {
             return;
         }
         let rows = agent.transcript.rows().to_vec();
-        if let Err(error) = self.archive_rows(&rows) {
+        // Smaller rewrites keep the session whatever the knob says.
+        let rotates = whole && self.harness.policy.compress.store == CompactionStore::Rotation;
+        let done = if rotates { self.rotate(&rows) } else { self.archive_rows(&rows) };
+        if let Err(error) = done {
             tracing::warn!(%error, "the compaction could not be stored");
             let pause = self.harness.policy.compress.store_failure_cooldown_seconds;
             let now = self.harness.clock.now();
@@ -230,11 +275,57 @@ impl<M: Model> Run<'_, M> {
             store.delete_archived(&name)?;
         }
         for row in store.live_rows(&name)?.into_iter().filter(|row| row.id > newest) {
-            let id = u64::try_from(row.id).unwrap_or(0);
-            let row = row.into_row();
-            let role = row.role.word().into();
-            let stored = Stored { lane: self.session.lane, row: id, role, digest: digest_of(&row) };
-            self.event(What::Stored(stored));
+            self.event_stored(row);
+        }
+        Ok(())
+    }
+
+    fn event_stored(&mut self, row: StoredRow) {
+        let id = u64::try_from(row.id).unwrap_or(0);
+        let row = row.into_row();
+        let role = row.role.word().into();
+        let stored = Stored { lane: self.session.lane, row: id, role, digest: digest_of(&row) };
+        self.event(What::Stored(stored));
+    }
+
+    /// The older way: the session is closed under a lock, and a child goes on with the compressed history.
+    fn rotate(&mut self, rows: &[Row]) -> Result<(), StoreError> {
+        const HOLDER: &str = "runtime";
+        let now = self.harness.clock.now();
+        let parent = self.session.name.clone();
+        // `s`, `s+1`, `s+2`: a new process counts on from the name.
+        let counted =
+            parent.rsplit_once('+').and_then(|(root, number)| Some((root, number.parse::<u64>().ok()?)));
+        let (root, number) = counted.unwrap_or((&parent, 0));
+        let child: Name = format!("{root}+{}", number + 1).into();
+        let store = &self.harness.store;
+        let lease = Millis::try_from(store.knobs().lock_ttl_s).unwrap_or(Millis::MAX / SECOND) * SECOND;
+        store.lock_compression(&parent, HOLDER, lease, now)?;
+        let new = NewSession {
+            model: Some(&self.session.model),
+            system_prompt: Some(&self.session.system),
+            ..NewSession::of(&child, "cli")
+        };
+        let rotation = Rotation {
+            parent: &parent,
+            child: new,
+            handoff: rows,
+            lock_holder: Some(HOLDER),
+            require_lease: true,
+            ..Rotation::default()
+        };
+        let done = store.rotate(&rotation, now);
+        store.unlock_compression(&parent, HOLDER)?;
+        done?;
+        let stored = store.live_rows(&child)?;
+        self.event(What::SessionEnded(SessionEnded { reason: "compression".into() }));
+        let before = self.session.conversation();
+        self.session.name = child;
+        self.harness.recorder.rename(&before, &self.session.conversation());
+        let (why, depth) = ("compression".into(), self.session.depth);
+        self.event(What::SessionStarted(SessionStarted { why, parent, depth, persisted: true }));
+        for row in stored {
+            self.event_stored(row);
         }
         Ok(())
     }

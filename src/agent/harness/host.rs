@@ -242,6 +242,10 @@ impl<M: Model> Host for Run<'_, M> {
         Some(path)
     }
 
+    fn hints(&mut self, call: &ToolCall) -> Vec<String> {
+        self.subdirectory_hints(call)
+    }
+
     fn window(&self) -> Option<i64> {
         i64::try_from(self.session.compressor.model().window).ok()
     }

@@ -64,6 +64,11 @@ impl<M: Model> Harness<M> {
         session.slot.new_turn();
         self.waiting_reviews.turn_begins();
         let memory_due = self.count_turn(session);
+        let mut agent = std::mem::take(&mut session.agent);
+        Run { harness: self, session }.compact_after_rest(&mut agent);
+        session.agent = agent;
+        let message = std::mem::take(&mut session.carried).with(message);
+        let message = Run { harness: self, session }.with_index_note(message);
         let report = self.run_loop(session, message);
         self.waiting_reviews.turn_ends(self.clock.now());
         let mut report = report?;
@@ -87,6 +92,7 @@ impl<M: Model> Harness<M> {
         let mut agent = std::mem::take(&mut session.agent);
         Run { harness: self, session }.compact_after_turn(&mut agent);
         session.agent = agent;
+        session.rests_since = self.clock.now();
         if !early {
             self.learn(session, &report, memory_due)?;
         }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::agent::compress::carry::Todo;
 use crate::agent::turn::Agent;
 use crate::ledger::{
     Lane, MemoryWrite, Name, Resumed, SessionEnded, SessionStarted, StoreState, Stored, What,
@@ -57,6 +58,7 @@ impl<M: Model> Harness<M> {
         parent: Option<&str>,
         opening: &Opening,
     ) -> Result<(), HarnessError> {
+        self.poll_curator();
         let now = self.clock.now();
         let key = Name::from(name);
         let mut new = NewSession::of(name, "cli");
@@ -94,10 +96,13 @@ impl<M: Model> Harness<M> {
     /// # Errors
     /// When the store does not know the session.
     pub fn resume_with(&mut self, name: &str, opening: &Opening) -> Result<(), HarnessError> {
+        self.poll_curator();
         let now = self.clock.now();
         let target = self.store.resume_target(name)?;
         let key = Name::from(target.as_str());
         self.sessions.remove(&key);
+        // The old process knew the conversation by its first name, whatever session it had got to.
+        self.sessions.remove(name);
         let started =
             SessionStarted { why: "resume".into(), parent: self.world.clone(), depth: 0, persisted: true };
         self.event(&key, What::SessionStarted(started));
@@ -113,6 +118,7 @@ impl<M: Model> Harness<M> {
         let mut session = Session::new(key.clone(), Lane::Main, &self.policy, memory, now);
         self.apply(&mut session, opening);
         let measure = self.measure();
+        session.rests_since = self.store.last_written(&target)?.unwrap_or(now);
         let digests = loaded.iter().map(digest_of).collect();
         let rows = match self.policy.turn.result_order {
             ResultOrder::Call => loaded,
@@ -122,6 +128,7 @@ impl<M: Model> Harness<M> {
         let mut agent =
             Agent { counts_iterations: session.agent.counts_iterations, turns, ..Agent::default() };
         agent.dirty = self.policy.turn.repair_history;
+        session.todos = Todo::of_history(&rows);
         agent.transcript.replace(rows, measure);
         agent.stored = agent.transcript.rows().len();
         // As on the first turn of a fresh process: the memory nudge goes on where it would have stood.
@@ -160,9 +167,11 @@ impl<M: Model> Harness<M> {
     /// # Errors
     /// When the store does not know the session.
     pub fn end(&mut self, name: &str, reason: &str) -> Result<(), HarnessError> {
-        self.store.end_session(name, reason, self.clock.now())?;
         let key = Name::from(name);
-        self.event(&key, What::SessionEnded(SessionEnded { reason: reason.into() }));
+        // A rotation gave the conversation another session.
+        let own = self.sessions.get(name).map_or_else(|| key.clone(), |session| session.name.clone());
+        self.store.end_session(&own, reason, self.clock.now())?;
+        self.event(&own, What::SessionEnded(SessionEnded { reason: reason.into() }));
         if self.open.as_ref() == Some(&key) {
             self.open = None;
         }

@@ -19,6 +19,14 @@ use super::dispatch::ToolResult;
 use super::host::Run;
 use super::{Harness, HarnessError, Session};
 
+/// What stands before a pass of the curator.
+struct Eve {
+    usage: Usage,
+    candidates: Vec<String>,
+    scheduled: BTreeSet<String>,
+    skills: Vec<(String, Before)>,
+}
+
 /// What is known of a skill before it changes.
 struct Before {
     created_by: String,
@@ -289,22 +297,54 @@ impl<M: Model> Harness<M> {
         Ok(())
     }
 
-    /// One pass of the curator.
+    /// One pass of the curator, whatever its gates say.
     ///
     /// # Errors
     /// When the home cannot be read.
     pub fn curate(&mut self) -> Result<(), HarnessError> {
-        let library = self.library();
+        let (library, now) = (self.library(), self.clock.now());
+        let eve = self.eve(&library);
+        let pass =
+            curator::run_transitions(&library, &self.policy.curator, &mut *self.home, now, &eve.scheduled);
+        self.curated(&library, &eve, &pass);
+        Ok(())
+    }
+
+    /// Asks the curator's gates, as a process does that starts; a run that is due takes place.
+    pub(super) fn poll_curator(&mut self) {
+        if !self.policy.curator.at_start {
+            return;
+        }
+        let (library, now) = (self.library(), self.clock.now());
+        let eve = self.eve(&library);
+        let skills = Some(eve.scheduled.iter().cloned().collect());
+        let mut jobs = [curator::JobSkills { skills, skill: None }];
+        // Nobody is at work in a process that has just begun.
+        let idle = Some(f64::INFINITY);
+        let knobs = &self.policy.curator;
+        if let Some(run) = curator::maybe_run(&library, knobs, &mut *self.home, now, idle, &mut jobs, None) {
+            self.curated(&library, &eve, &run.pass);
+        }
+    }
+
+    /// What stands before a pass.
+    fn eve(&self, library: &Library) -> Eve {
         let now = self.clock.now();
-        let usage = Usage::load(&*self.home, library.root());
         let names: Vec<String> = library.catalogue(&*self.home).into_iter().map(|entry| entry.name).collect();
-        let before: Vec<(String, Before)> =
-            names.iter().map(|name| (name.clone(), self.known(name, now))).collect();
-        let candidates = curator::candidates(&library, &self.policy.curator, &*self.home);
+        Eve {
+            usage: Usage::load(&*self.home, library.root()),
+            candidates: curator::candidates(library, &self.policy.curator, &*self.home),
+            scheduled: self.scheduled_skills(),
+            skills: names.into_iter().map(|name| (name.clone(), self.known(&name, now))).collect(),
+        }
+    }
+
+    /// Records a pass.
+    fn curated(&mut self, library: &Library, eve: &Eve, pass: &curator::Pass) {
+        let now = self.clock.now();
+        let names = eve.skills.iter().map(|(name, _)| name);
         let skipped: Vec<Name> =
-            names.iter().filter(|name| !candidates.contains(name)).map(|name| name.as_str().into()).collect();
-        let scheduled = self.scheduled_skills();
-        let pass = curator::run_transitions(&library, &self.policy.curator, &mut *self.home, now, &scheduled);
+            names.filter(|name| !eve.candidates.contains(name)).map(|name| name.as_str().into()).collect();
         let world = self.world.clone();
         let mut moved: Vec<(String, &str)> =
             pass.archived.iter().map(|name| (name.clone(), "archive")).collect();
@@ -316,7 +356,7 @@ impl<M: Model> Harness<M> {
             }
         }
         for (name, action) in &moved {
-            let Some((_, known)) = before.iter().find(|(other, _)| other == name) else { continue };
+            let Some((_, known)) = eve.skills.iter().find(|(other, _)| other == name) else { continue };
             let changed = SkillChanged {
                 skill: name.as_str().into(),
                 action: (*action).into(),
@@ -336,7 +376,7 @@ impl<M: Model> Harness<M> {
         };
         let present: Vec<Name> =
             library.catalogue(&*self.home).into_iter().map(|entry| entry.name.into()).collect();
-        let overdue = Self::overdue(&usage, &present, &scheduled, now);
+        let overdue = Self::overdue(&eve.usage, &present, &eve.scheduled, now);
         let ran = CuratorRan {
             checked: pass.counts.checked,
             stale: named("stale"),
@@ -347,7 +387,6 @@ impl<M: Model> Harness<M> {
             overdue,
         };
         self.event(&world, What::CuratorRan(ran));
-        Ok(())
     }
 
     /// Managed skills that are past the published archive age and still there.

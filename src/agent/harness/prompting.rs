@@ -4,13 +4,15 @@ use serde_json::Value;
 
 use crate::agent::memory::Target;
 use crate::agent::prompt::catalogue::Rows;
+use crate::agent::prompt::index_delta::IndexDelta;
+use crate::agent::prompt::subdir_hints::SubdirHints;
 use crate::agent::prompt::{self, DateInputs, Environment, Offer, PromptInputs, Root, Runtime};
 use crate::agent::skills;
 use crate::agent::threats::{Scanner, Scope};
-use crate::ledger::{Catalogue, Lane, Name, PromptReady, What};
+use crate::ledger::{Catalogue, Lane, Name, PromptReady, ThreatFound, What};
 use crate::model::Model;
 use crate::policy::PromptClock;
-use crate::wire::{Chain, Level, Segment};
+use crate::wire::{Chain, Level, Row, Segment, ToolCall};
 use crate::world::terminal::WORKSPACE;
 
 use super::HarnessError;
@@ -32,20 +34,35 @@ fn chars(text: &str) -> u64 {
 }
 
 impl<M: Model> Run<'_, M> {
+    /// The catalogue as the home would give it now.
+    fn present_catalogue(&self) -> prompt::Catalogue {
+        let offer = Offer { tools: Some(&self.session.tools), ..Offer::default() };
+        let roots = [Root::home(skills::ROOT)];
+        prompt::catalogue::build(&*self.harness.home, &roots, &[], &offer, &self.harness.policy.prompt)
+    }
+
+    /// The user's message with a note of what became of the skills since the prompt was made, where that is told.
+    pub(super) fn with_index_note(&mut self, message: Row) -> Row {
+        if !self.harness.policy.prompt.index_notes {
+            return message;
+        }
+        let names = self.present_catalogue().names();
+        let Some(note) = self.session.index_delta.turn(names.iter().map(String::as_str)) else {
+            return message;
+        };
+        // What the user said stays as it is; the note is in what is sent.
+        let sent = format!("{}\n\n{}", message.content.flat(), note.text());
+        message.with("api_content", sent)
+    }
+
     /// Renders the prompt from the session's memory snapshot and the home as it is now.
     fn render(&self) -> Rendered {
         let policy = &self.harness.policy;
         let scanner = Scanner::new(&policy.threats);
-        let scan = |text: &str| -> Vec<String> {
-            scanner.scan(text, Scope::Context).into_iter().map(|finding| finding.id().to_owned()).collect()
-        };
-        let offer = Offer { tools: Some(&self.session.tools), ..Offer::default() };
-        let roots = [Root::home(skills::ROOT)];
+        let scan = |text: &str| -> Vec<String> { context_findings(&scanner, text) };
         // The catalogue is part of what a session keeps; only a rebuild looks at the skills again.
         let kept = if policy.prompt.catalogue_checked { None } else { self.harness.first_catalogue.clone() };
-        let catalogue = self.session.catalogue.clone().or(kept).unwrap_or_else(|| {
-            prompt::catalogue::build(&*self.harness.home, &roots, &[], &offer, &policy.prompt)
-        });
+        let catalogue = self.session.catalogue.clone().or(kept).unwrap_or_else(|| self.present_catalogue());
         let listed = catalogue.text();
         let window = Value::from(self.session.compressor.model().window);
         let context = prompt::context_files::project_context(
@@ -117,6 +134,14 @@ impl<M: Model> Run<'_, M> {
             description_chars_max: prompt.rows.iter().map(|(_, chars)| *chars).max().unwrap_or(0),
         };
         self.event(What::Catalogue(catalogue));
+        let listed = prompt::catalogue::names_in(&prompt.text);
+        self.session.index_delta = IndexDelta::new(listed);
+        if self.session.hints.is_none() {
+            let given = self.session.origin != super::Origin::Child;
+            let files = &self.harness.workspace;
+            let hints = SubdirHints::new(files, "", given, &self.harness.policy.prompt);
+            self.session.hints = Some(hints.mounted_at(&environment(&self.session.directory).directory));
+        }
         self.session.static_prefix = Some(prompt.stable).filter(|stable| !stable.is_empty());
         if self.session.lane == Lane::Main && self.harness.first_catalogue.is_none() {
             self.harness.first_catalogue = Some(prompt.catalogue.clone());
@@ -137,12 +162,15 @@ impl<M: Model> Run<'_, M> {
 
     /// Rebuilds the prompt as a compaction does: memory is read anew, the catalogue too; equal bytes stay.
     pub(super) fn rebuild_prompt(&mut self, why: &str) {
-        self.session.memory.load(&*self.harness.home);
+        if why != "compaction" || self.harness.policy.prompt.reread_memory_on_compaction {
+            self.session.memory.load(&*self.harness.home);
+        }
         if matches!(why, "compaction" | "hot_skills") {
             self.session.catalogue = None;
         }
         let prompt = self.render();
         if prompt.text == self.session.system {
+            self.session.catalogue = Some(prompt.catalogue);
             return;
         }
         if self.session.persisted
@@ -203,10 +231,32 @@ impl<M: Model> Run<'_, M> {
         }
     }
 
+    /// What context files say of the places that a call touched, each once.
+    pub(super) fn subdirectory_hints(&mut self, call: &ToolCall) -> Vec<String> {
+        let Some(mut seen) = self.session.hints.take() else { return Vec::new() };
+        let policy = &self.harness.policy;
+        let scanner = Scanner::new(&policy.threats);
+        let scan = |text: &str| -> Vec<String> { context_findings(&scanner, text) };
+        let arguments = call.parsed_arguments().unwrap_or_default();
+        let files = &self.harness.workspace;
+        let hints = seen.after_call(files, &call.name, &arguments, &scan, &policy.prompt);
+        self.session.hints = Some(seen);
+        for hint in hints.iter().filter(|hint| !hint.objections.is_empty()) {
+            let ids = hint.objections.iter().map(|id| Name::from(id.as_str())).collect();
+            self.event(What::ThreatFound(ThreatFound { place: "hint".into(), ids, blocked: true }));
+        }
+        hints.into_iter().map(|hint| hint.text).collect()
+    }
+
     /// Skills that reach the running session as soon as they change.
     pub(super) fn hot_load(&mut self) {
         self.harness.skills_changed = true;
     }
+}
+
+/// Ids of what the scanner says of a context file.
+fn context_findings(scanner: &Scanner, text: &str) -> Vec<String> {
+    scanner.scan(text, Scope::Context).into_iter().map(|finding| finding.id().to_owned()).collect()
 }
 
 /// Where the simulated agent runs.

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::agent::compress::carry::Todo;
 use crate::agent::memory::{Caller, ToolAnswer};
 use crate::agent::turn::Agent;
 use crate::ledger::{Effect, MemoryWrite, What};
@@ -35,7 +36,7 @@ impl<M: Model> Run<'_, M> {
             "delegate_task" => self.delegate_task(agent, arguments),
             "cronjob_manage" => self.cronjob_manage(arguments),
             "send_message" => self.send_message(text("to"), text("text")),
-            "todo_list" => ToolResult::done(json!({ "todos": arguments["todos"] }).to_string()),
+            "todo_list" => self.todo_list(arguments),
             "web_search" => self.web(&format!("web_search {}", text("query"))),
             "web_extract" => {
                 let urls = arguments["urls"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -233,6 +234,21 @@ impl<M: Model> Run<'_, M> {
                 json!({ "success": true, "staged": true, "proposal_staged": true, "message": message });
             ToolResult::done(receipt.to_string())
         }
+    }
+
+    /// Writes the list anew, or tells it when none is given.
+    fn todo_list(&mut self, arguments: &Value) -> ToolResult {
+        if !arguments["todos"].is_null() {
+            self.session.todos = Todo::list(&arguments["todos"]);
+        }
+        let items = self.session.todos.iter().map(|item| {
+            let mut shown = json!({ "id": item.id, "content": item.content, "status": item.status });
+            if let Some(parent) = &item.parent {
+                shown["parent"] = json!(parent);
+            }
+            shown
+        });
+        ToolResult::done(json!({ "todos": items.collect::<Vec<_>>() }).to_string())
     }
 
     fn send_message(&mut self, to: &str, text: &str) -> ToolResult {

@@ -2,9 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::agent::compress::carry::{Carried, Todo};
 use crate::agent::compress::{Compressor, ModelFacts, State};
 use crate::agent::memory::MemoryStore;
 use crate::agent::prompt::Catalogue;
+use crate::agent::prompt::index_delta::IndexDelta;
+use crate::agent::prompt::subdir_hints::SubdirHints;
 use crate::agent::skills::{Origin as WriterOrigin, Writer};
 use crate::agent::{tools, turn};
 use crate::ledger::{Conversation, Lane, Name};
@@ -114,6 +117,10 @@ pub struct Session {
     pub static_prefix: Option<String>,
     /// The catalogue as its prompt shows it; `None` before the first prompt.
     pub catalogue: Option<Catalogue>,
+    /// What it was told of the skills since its prompt was made.
+    pub index_delta: IndexDelta,
+    /// Directories whose context files it was given; `None` before the first prompt.
+    pub hints: Option<SubdirHints>,
     /// What it may dispatch.
     pub permits: Permits,
     /// Where it was opened, from the workspace's root.
@@ -126,6 +133,10 @@ pub struct Session {
     pub memory: MemoryStore,
     /// Its compressor.
     pub compressor: Compressor,
+    /// Its todo list.
+    pub todos: Vec<Todo>,
+    /// What the last compaction left for the next message.
+    pub carried: Carried,
     /// Files that this run has read.
     pub writer: Writer,
     /// The planned break that the next request is; empty for none.
@@ -134,6 +145,8 @@ pub struct Session {
     pub copied_from: Option<Conversation>,
     /// When it began.
     pub started_at: crate::world::Millis,
+    /// When its last turn ended.
+    pub rests_since: crate::world::Millis,
     /// Turns whose answer reached the user.
     pub delivered: u64,
     /// Model that answers it.
@@ -194,16 +207,21 @@ impl Session {
             system: String::new(),
             static_prefix: None,
             catalogue: None,
+            index_delta: IndexDelta::default(),
+            hints: None,
             permits: Permits::default(),
             directory: String::new(),
             deliver_to: None,
             followed: BTreeMap::new(),
             memory,
             compressor: Compressor::new(&policy.compress, model, State::default()),
+            todos: Vec::new(),
+            carried: Carried::default(),
             writer: Writer::new(WriterOrigin::Foreground),
             planned: Name::from(""),
             copied_from: None,
             started_at: now,
+            rests_since: now,
             delivered: 0,
             model: policy.prompt.model.clone(),
             provider: policy.prompt.provider.clone(),

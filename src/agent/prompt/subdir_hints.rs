@@ -62,6 +62,8 @@ pub struct Hint {
 /// What one session has seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubdirHints {
+    /// Absolute place of the tree's root.
+    mount: String,
     directory: String,
     enabled: bool,
     directories: BTreeSet<String>,
@@ -88,11 +90,19 @@ impl SubdirHints {
     pub fn new(files: &dyn Files, directory: &str, enabled: bool, knobs: &Prompt) -> Self {
         let own = NAMES.iter().filter_map(|name| read(files, &join(directory, name)));
         Self {
+            mount: String::new(),
             directory: directory.to_owned(),
             enabled: enabled && knobs.subdir_hints,
             texts: own.map(|text| digest(&text)).collect(),
             directories: BTreeSet::from([directory.to_owned()]),
         }
+    }
+
+    /// Says where the root of the tree lies for the tools; an absolute path that leads elsewhere gives no hint.
+    #[must_use]
+    pub fn mounted_at(mut self, place: &str) -> Self {
+        place.clone_into(&mut self.mount);
+        self
     }
 
     /// Hints for the directories that a tool call touched, each once.
@@ -119,9 +129,11 @@ impl SubdirHints {
         if path.trim().is_empty() || path.starts_with('~') {
             return;
         }
-        let whole = match path.strip_prefix('/') {
-            Some(absolute) => normalize(absolute),
-            None => normalize(&join(&self.directory, path)),
+        let whole = if path.starts_with('/') {
+            let inside = path.strip_prefix(self.mount.as_str()).unwrap_or_default();
+            inside.strip_prefix('/').and_then(normalize)
+        } else {
+            normalize(&join(&self.directory, path))
         };
         let Some(whole) = whole else { return };
         let mut at =
@@ -210,6 +222,19 @@ fn paths(tool: &str, arguments: &Value) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::world::MemFiles;
+
+    #[test]
+    fn an_absolute_path_counts_below_the_mount_alone() {
+        let mut files = MemFiles::new();
+        files.write("etc/AGENTS.md", b"x").unwrap();
+        let knobs = Prompt::default();
+        for (path, hints) in [("/etc/a.txt", 0), ("/work/etc/a.txt", 1), ("/works/etc/a.txt", 0)] {
+            let mut seen = SubdirHints::new(&files, "", true, &knobs).mounted_at("/work");
+            let call = serde_json::json!({ "path": path });
+            let given = seen.after_call(&files, "read_file", &call, &|_| Vec::new(), &knobs);
+            assert_eq!(given.len(), hints, "{path}");
+        }
+    }
 
     #[test]
     fn an_older_revision_gives_a_text_again() {

@@ -257,7 +257,7 @@ impl<H: Host> Turn<'_, H> {
         outcome.interrupt
     }
 
-    /// A result as a row: guardrail note or stub, spilling, fence.
+    /// A result as a row: guardrail note or stub, spilling, hints, fence.
     fn shape(&mut self, call: &ToolCall, result: &str, failed: bool) -> Row {
         let after = self.agent.guardrails.after(&call.name, &call.arguments, result, failed, self.policy);
         let mut text = result.to_owned();
@@ -275,6 +275,9 @@ impl<H: Host> Turn<'_, H> {
         if self.limits.for_tool(&call.name).is_some_and(|max| chars > max) {
             text = self.put_aside(&call.id, &text);
             spilled = true;
+        }
+        for hint in self.host.hints(call) {
+            text = format!("{text}\n\n{hint}");
         }
         let fenced = results::fence(&call.name, &text);
         let row = Row::result(calls::result_id(&call.id), call.name.clone(), fenced.text);

@@ -8,8 +8,9 @@ use crate::audit::case::{CaseFault, Facts, lines};
 use crate::audit::judge::{Auditor, Options};
 use crate::audit::record::Record;
 use crate::audit::summary::round;
-use crate::audit::usage::{Price, Usage};
+use crate::audit::usage::{self, Usage};
 use crate::audit::words::{Cause, Verdict};
+use crate::cache::prices::Price;
 
 fn text<'a>(value: &'a Value, name: &str) -> &'a str {
     value.get(name).and_then(Value::as_str).unwrap_or_default()
@@ -19,7 +20,7 @@ fn counts(line: &Value) -> Option<Usage> {
     line.get("usage")
         .or_else(|| line.pointer("/response/usage"))
         .or_else(|| line.pointer("/response/usageMetadata"))
-        .and_then(Usage::of)
+        .and_then(usage::read)
 }
 
 /// Health of each conversation, from its counts alone.
@@ -79,16 +80,14 @@ pub(super) fn conversations(bytes: &[u8]) -> Result<Facts, CaseFault> {
 
 fn price(prices: &Value, model: &str) -> Option<Price> {
     let own = prices.get(model)?;
-    let get = |name: &str| own.get(name).and_then(Value::as_f64);
+    let get = |name: &str| own.get(name).filter(|price| price.is_number()).map(ToString::to_string);
     let input = get("input")?;
-    let write_5m = get("cache_write_5m").or_else(|| get("cache_write")).unwrap_or(input);
-    Some(Price {
-        input,
-        write_5m,
-        write_1h: get("cache_write_1h").unwrap_or(write_5m),
-        read: get("cache_read").unwrap_or(input),
-        output: get("output").unwrap_or(0.0),
-    })
+    let write_5m = get("cache_write_5m").or_else(|| get("cache_write"));
+    let write_1h = get("cache_write_1h").or_else(|| write_5m.clone());
+    let read = get("cache_read").unwrap_or_else(|| input.clone());
+    let output = get("output").unwrap_or_else(|| "0".to_owned());
+    let writes = [write_5m.as_deref(), None, write_1h.as_deref()];
+    Price::per_million(model, &input, &read, writes, &output).ok()
 }
 
 fn dollars(amount: f64) -> f64 {
@@ -111,18 +110,19 @@ pub(super) fn costs(usage: &[u8], prices: &[u8]) -> Result<Facts, CaseFault> {
             priced = false;
             continue;
         };
-        let cost = price.of(&found);
+        let cost = price.cost(&found).dollars();
         let own = line.get("usage").or_else(|| line.pointer("/response/usage")).unwrap_or(&Value::Null);
         total += cost;
         // The common error: the whole input at full price, and the cached part of it once more.
         let inside = own.get("prompt_tokens").is_some()
             || own.get("promptTokenCount").is_some()
             || own.get("input_tokens_details").is_some();
-        twice += cost + if inside { (found.read + found.written()) as f64 * price.input / 1e6 } else { 0.0 };
+        let again = Usage { fresh: found.read + found.written(), ..Usage::default() };
+        twice += cost + if inside { price.cost(&again).dollars() } else { 0.0 };
         rows.insert(
             text(&line, "id").to_owned(),
             json!({
-                "fresh": found.fresh, "read": found.read, "write_5m": found.write_5m, "write_1h": found.write_1h,
+                "fresh": found.fresh, "read": found.read, "write_5m": found.write_5m + found.write_30m, "write_1h": found.write_1h,
                 "output": found.output, "cost": dollars(cost),
             }),
         );

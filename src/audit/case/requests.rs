@@ -78,7 +78,7 @@ fn places(steps: &[Step], mut which: impl FnMut(&Step) -> bool) -> Vec<usize> {
 
 fn steps(bytes: &[u8], rules: &Rules) -> Result<Vec<Step>, CaseFault> {
     let mut parser = Parser::new(false);
-    let mut entries = Entries::new(*rules);
+    let mut entries = Entries::new(rules.clone());
     let mut newest: BTreeMap<String, usize> = BTreeMap::new();
     let mut steps: Vec<Step> = Vec::new();
     for (index, line) in lines("requests.jsonl", bytes)?.iter().enumerate() {
@@ -99,7 +99,7 @@ fn steps(bytes: &[u8], rules: &Rules) -> Result<Vec<Step>, CaseFault> {
         // A refused request leaves no trace.
         let walk = match illegal {
             Some(_) => Walk::default(),
-            None => entries.observe(index, &prompt, at, time_of(&word("done_at"))),
+            None => entries.observe(&prompt, at, time_of(&word("done_at"))),
         };
         let before = newest.get(&conversation).copied();
         let difference =

@@ -32,7 +32,7 @@ pub(super) fn compare(before: &Prompt, after: &Prompt, limit: usize, out: &mut V
             finding.kind = edit.kind;
             finding.byte = Some(edit.byte);
             (finding.before, finding.after) = texts.clone();
-            explain(&mut finding, before, after);
+            explain(&mut finding, after);
             out.push(finding);
         }
         return;
@@ -52,7 +52,7 @@ fn block(before: &Prompt, after: &Prompt, a: usize, b: usize, out: &mut Vec<Find
         finding.byte = Some(edit.byte);
         finding.before = before.text(a);
         finding.after = after.text(b);
-        explain(&mut finding, before, after);
+        explain(&mut finding, after);
         out.push(finding);
     }
 }
@@ -77,15 +77,18 @@ fn first_difference(
 }
 
 /// A write to memory inside the session explains new text in the system prompt, whatever it looks like.
-fn explain(finding: &mut Finding, before: &Prompt, after: &Prompt) {
+fn explain(finding: &mut Finding, after: &Prompt) {
+    // A clock is a clock whoever writes; looking for writes costs a walk over the whole history.
+    if !matches!(finding.cause, Cause::SystemChanged | Cause::MemoryLiveRead) {
+        return;
+    }
     let writes = memory_writes(after);
     let explaining: Vec<String> = writes
         .iter()
         .filter(|(_, text)| finding.after.contains(text) && !finding.before.contains(text))
         .map(|(id, _)| id.clone())
         .collect();
-    let _ = before;
-    if !explaining.is_empty() && matches!(finding.cause, Cause::SystemChanged | Cause::MemoryLiveRead) {
+    if !explaining.is_empty() {
         finding.cause = Cause::MemoryLiveRead;
         finding.kind = TextKind::Memory;
         finding.names = explaining;

@@ -11,7 +11,8 @@ use crate::audit::prompt::{Prompt, Shape};
 use crate::audit::record::{Detail, Judged, Record};
 use crate::audit::text_kind::TextKind;
 use crate::audit::words::{Cause, Evidence, Place, Verdict};
-use crate::cache::Ttl;
+use crate::cache::minimum::{Minimum, UNKNOWN};
+use crate::cache::{GEMINI_MIN, Ttl};
 use crate::world::Millis;
 
 /// Positions that a marker looks back over.
@@ -39,18 +40,12 @@ pub(super) fn lifetime_of(prompt: &Prompt, record: &Record) -> Millis {
 
 /// Shortest prefix that is cached, in tokens.
 fn minimum(prompt: &Prompt) -> u64 {
-    let model = prompt.model.to_ascii_lowercase();
-    let any = |names: &[&str]| names.iter().any(|name| model.contains(name));
     match prompt.shape {
-        Shape::Anthropic
-            if any(&["opus-4-5", "opus-4-6", "opus-4.5", "opus-4.6", "haiku-4-5", "haiku-4.5"]) =>
-        {
-            4096
-        }
-        Shape::Anthropic if any(&["opus-4-7", "opus-4.7", "haiku", "mythos-preview"]) => 2048,
-        Shape::Gemini if any(&["2.5-flash"]) => 2048,
-        Shape::Gemini => 4096,
-        _ => 1024,
+        Shape::Anthropic => Minimum::FirstParty.of(&prompt.model),
+        // The shortest that Google documents for some models is less; a miss below this is none of the prompt's doing.
+        Shape::Gemini if prompt.model.contains("2.5-flash") => GEMINI_MIN,
+        Shape::Gemini => 2 * GEMINI_MIN,
+        _ => UNKNOWN,
     }
 }
 

@@ -4,7 +4,7 @@ use crate::audit::conversations::End;
 use crate::audit::judge::{Auditor, Seen};
 use crate::audit::prompt::Shape;
 use crate::audit::record::{Judged, Tokens};
-use crate::audit::usage::{Price, Usage};
+use crate::audit::usage::{self, Usage};
 
 impl Auditor {
     pub(super) fn end(&self, seen: &Seen<'_>) -> End {
@@ -74,17 +74,16 @@ impl Auditor {
 
     pub(super) fn price(&self, judged: &mut Judged, seen: &Seen<'_>) {
         let _ = self;
-        let Some(price) = Price::of_model(&seen.prompt.model) else { return };
+        let Some(price) = usage::price_of(&seen.prompt.model, seen.record.at) else { return };
         let tokens = &judged.tokens;
-        let written = tokens.written > 0;
-        judged.money_lost = Some(price.lost(tokens.lost, written));
         let usage = seen.record.usage.unwrap_or(Usage {
             fresh: tokens.uncached,
             read: tokens.read,
             write_5m: tokens.written,
-            write_1h: 0,
-            output: 0,
+            ..Usage::default()
         });
-        judged.money = Some(price.of(&usage));
+        let missing = price.cost_of_missing(&usage, tokens.lost, tokens.written > 0);
+        judged.money_lost = Some(missing.dollars());
+        judged.money = Some(price.cost(&usage).dollars());
     }
 }

@@ -6,8 +6,9 @@
 use crate::audit::judge::Auditor;
 use crate::audit::record::{Detail, Grown, Judged, Record, Tokens};
 use crate::audit::text_kind::TextKind;
-use crate::audit::usage::{Price, Usage};
+use crate::audit::usage::{self, Usage};
 use crate::audit::words::{Cause, Evidence, Place, Verdict};
+use crate::cache::prices::Price;
 use crate::world::Millis;
 
 /// One request in numbers.
@@ -269,8 +270,8 @@ fn apply(judged: &mut Judged, points: &[Point], at: usize, said: Option<Said>) {
     let expected = at.checked_sub(1).map_or(0, |before| readable(&points[before]));
     judged.tokens.matched = expected.min(point.usage.prompt());
     judged.tokens.predicted_read = judged.tokens.matched;
-    let price = point.model.as_deref().and_then(Price::of_model);
-    judged.money = price.map(|price| price.of(&point.usage));
+    let price = point.model.as_deref().and_then(|model| usage::price_of(model, point.at));
+    judged.money = price.map(|price| price.cost(&point.usage).dollars());
     let Some(said) = said else {
         let first = at == 0;
         judged.verdict = if first { Verdict::ColdStart } else { Verdict::Extends };
@@ -286,7 +287,9 @@ fn apply(judged: &mut Judged, points: &[Point], at: usize, said: Option<Said>) {
     judged.candidates = said.candidates;
     judged.planned = said.verdict == Verdict::PlannedBreak;
     judged.tokens.lost = expected.saturating_sub(point.usage.read).min(point.usage.prompt());
-    judged.money_lost = price.map(|price| price.lost(judged.tokens.lost, point.explicit));
+    let lost = judged.tokens.lost;
+    let missing = |price: &Price| price.cost_of_missing(&point.usage, lost, point.explicit).dollars();
+    judged.money_lost = price.map(missing);
     judged.evidence = if judged.candidates.is_empty() { Evidence::UsageOnly } else { Evidence::Inferred };
     judged.details.push(Detail {
         cause: said.cause,

@@ -103,7 +103,7 @@ impl Parser {
             body: Rc::from(body),
             fields: outline.fields,
             elements: [Vec::new(), Vec::new(), Vec::new()],
-            spans: OnceCell::new(),
+            spans: std::array::from_fn(|_| OnceCell::new()),
         };
         if let Some(tools) = &outline.tools {
             self.array(&mut prompt, body, tools, Level::Tools)?;

@@ -10,7 +10,7 @@ use crate::audit::prompt::Shape;
 use crate::audit::read::wrapped::time_of;
 use crate::audit::read::{Reader, Sink};
 use crate::audit::record::{Grown, Record};
-use crate::audit::usage::Usage;
+use crate::audit::usage;
 use crate::world::Millis;
 
 #[derive(Debug, Default)]
@@ -84,7 +84,7 @@ impl Lane {
             shape: Some(Shape::Anthropic),
             conversation: (!name.is_empty()).then_some(name),
             model: Some(model.to_owned()),
-            usage: value.pointer("/message/usage").and_then(Usage::of),
+            usage: value.pointer("/message/usage").and_then(usage::read),
             failed,
             grown: Some(std::mem::take(&mut self.grown)),
             ..Record::default()

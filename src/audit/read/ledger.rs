@@ -65,6 +65,7 @@ impl Reader for LedgerReader {
                     read: response.usage.read,
                     write_5m: response.usage.write_5m,
                     write_1h: response.usage.write_1h,
+                    write_30m: 0,
                     output: response.usage.output,
                 });
                 sink.put(&waiting.record, &[]);

@@ -6,7 +6,7 @@ use crate::audit::read::compose::{body, inner};
 use crate::audit::read::wrapped::time_of;
 use crate::audit::read::{Reader, Sink};
 use crate::audit::record::Record;
-use crate::audit::usage::Usage;
+use crate::audit::usage::{self, Usage};
 use crate::world::Millis;
 
 pub(super) struct LiteLlm;
@@ -41,9 +41,9 @@ impl Reader for LiteLlm {
         let metadata = value.get("metadata").map(inner).unwrap_or_default();
         let usage = response
             .get("usage")
-            .and_then(Usage::of)
-            .or_else(|| metadata.get("usage_object").and_then(Usage::of))
-            .or_else(|| Usage::of(&value));
+            .and_then(usage::read)
+            .or_else(|| metadata.get("usage_object").and_then(usage::read))
+            .or_else(|| usage::read(&value));
         let conversation = text(&value, &["session_id", "litellm_session_id", "trace_id"])
             .or_else(|| text(&metadata, &["session_id", "trace_id", "conversation_id"]));
         let status = text(&value, &["status"]);
@@ -104,6 +104,7 @@ fn details(value: &Value) -> Option<Usage> {
         read: count(&["cache_read_input_tokens", "input_cached_tokens", "input_cache_read", "cached_tokens"]),
         write_5m: count(&["cache_creation_input_tokens", "input_cache_creation"]),
         write_1h: 0,
+        write_30m: 0,
         output: count(&["output", "completion_tokens"]),
     };
     (usage.prompt() > 0).then_some(usage)

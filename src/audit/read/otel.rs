@@ -92,6 +92,7 @@ fn span(line: u64, value: &Value) -> Option<Record> {
         read,
         write_5m: written,
         write_1h: 0,
+        write_30m: 0,
         output: count(&["gen_ai.usage.output_tokens"]).unwrap_or(0),
     });
     let system = get(&["gen_ai.system_instructions"]).map(inner);

@@ -7,7 +7,7 @@ use crate::audit::json::{self, Fields};
 use crate::audit::prompt::Shape;
 use crate::audit::read::{Reader, Sink};
 use crate::audit::record::Record;
-use crate::audit::usage::Usage;
+use crate::audit::usage::{self, Usage};
 use crate::world::Millis;
 
 /// Names under which a wrapper holds the body.
@@ -144,7 +144,7 @@ pub(super) fn usage_in_stream(text: &[u8]) -> Option<Usage> {
 
 pub(super) fn usage_at(bytes: &[u8], value: &Range<usize>) -> Option<Usage> {
     let value = serde_json::from_slice(bytes.get(value.clone())?).ok()?;
-    Usage::of(&value)
+    usage::read(&value)
 }
 
 pub(super) fn text(bytes: &[u8], value: &Range<usize>) -> Option<String> {

@@ -24,7 +24,8 @@ pub(super) fn replay(function: &str, given: &Value, _: &Fixtures) -> Result<Valu
         "nudge" => {
             nudge(given).ok_or_else(|| ReplayError::Missing("a turn that can be played".to_owned()))?
         }
-        "fork" => fork(given).ok_or_else(|| ReplayError::Missing("a turn that can be played".to_owned()))?,
+        "fork" => fork(given, Policy::default())
+            .ok_or_else(|| ReplayError::Missing("a turn that can be played".to_owned()))?,
         "spawn_gate" => spawn_gate(given),
         "enabled" => {
             let config = match given.get("config") {
@@ -396,11 +397,13 @@ fn nudge(given: &Value) -> Option<Value> {
     Some(json!({ "turns": turns }))
 }
 
-fn fork(given: &Value) -> Option<Value> {
+/// Written to the home by another process while the parent runs; only who reads memory itself can show it.
+const UNSEEN: &str = "another process wrote this";
+
+fn fork(given: &Value, mut policy: Policy) -> Option<Value> {
     let earlier = given["earlier_turns"].as_u64().unwrap_or(0);
     let due = texts(&given["due"]);
     let interval = |kind: &str| if due.iter().any(|due| due == kind) { earlier + 1 } else { 0 };
-    let mut policy = Policy::default();
     policy.review.skill_interval = interval("skills");
     policy.review.memory_interval = interval("memory");
     policy.review.notify = mode_of(given["notification_mode"].as_str());
@@ -416,6 +419,7 @@ fn fork(given: &Value) -> Option<Value> {
     let mut ids = 0;
     harness.model.review =
         given["fork_script"].as_array()?.iter().map(|tools| reply(&texts(tools), &mut ids)).collect();
+    let written = harness.remember("memory", UNSEEN);
     let from = harness.ledger().events.len();
     harness.user_turn("s", "go on").ok()?;
     let events = &harness.ledger().events[from..];
@@ -457,8 +461,8 @@ fn fork(given: &Value) -> Option<Value> {
         "tools_identical": first.tools == parent.tools, "system_identical": first.system == parent.system,
         "parent_request_is_prefix": prefix, "messages_after_prefix": prefix.then_some(after),
         "max_iterations": ended.map(|ended| ended.iterations_max),
-        // Nothing but the fork's own tool calls writes to memory.
-        "skip_memory": !started.iter().any(|what| matches!(what, What::MemoryWrite(write) if &*write.origin != Origin::Review.word())),
+        // The fork works with its parent's store and reads none of its own: what is new on disk is not in its prompt.
+        "skip_memory": written && !asked.iter().any(|seen| seen.system.contains(UNSEEN)),
         "session_shared": events.iter().all(|event| &*event.session == "s"),
         "persistence_off": !stored_by_review,
         "nudges_off": !started.iter().any(|what| matches!(what, What::NudgeDue(_))),
@@ -466,4 +470,24 @@ fn fork(given: &Value) -> Option<Value> {
         "parent_history_unchanged": unchanged, "shown_to_user": shown, "callback_calls": shown,
         "input_budget": budget,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fork_that_reads_memory_itself_is_noticed() {
+        for different in [false, true] {
+            let given = json!({
+                "earlier_turns": 1, "due": ["skills"], "different_model": different,
+                "notification_mode": "on", "fork_script": [[]],
+            });
+            let skips = |policy: Policy| fork(&given, policy).unwrap()["skip_memory"] == true;
+            assert!(skips(Policy::default()), "{different}");
+            let mut live = Policy::default();
+            live.memory.live_prompt = true;
+            assert!(!skips(live), "{different}");
+        }
+    }
 }

@@ -7,6 +7,7 @@ mod pure;
 use serde_json::{Map, Value};
 
 use super::{Fixtures, ReplayError};
+use crate::agent::compress::handoff;
 use crate::policy;
 use crate::store::{NewSession, Store, StoreError};
 use crate::wire::{Content, Role, Row};
@@ -39,10 +40,10 @@ pub fn replay(function: &str, given: &Value, _: &Fixtures) -> Result<Value, Repl
     }
 }
 
-/// A store whose searches nobody asks for.
+/// A store as the runtime has it, whose searches nobody asks for.
 fn store() -> Result<Store, ReplayError> {
     let knobs = policy::Store { index_when: policy::IndexWhen::Search, ..policy::Store::default() };
-    Store::open_in_memory(&knobs).map_err(failed)
+    Ok(Store::open_in_memory(&knobs).map_err(failed)?.with_handoff_split(handoff::split))
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "used as a function of errors")]

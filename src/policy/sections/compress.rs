@@ -103,6 +103,10 @@ knobs! {
         align_tail: bool = true, "switch", "Hermes agent/context_compressor.py:4703", "L4";
         /// The newest request and the newest visible answer stay in the tail.
         anchor_tail: bool = true, "switch", "Hermes agent/context_compressor.py:4774", "L4";
+        /// The open items of the todo list are said again behind a compacted history.
+        carry_todos: bool = true, "switch", "Hermes agent/conversation_compression.py:3042", "L4";
+        /// A compacted history without any request of the user gets the newest one back.
+        anchor_request: bool = true, "switch", "Hermes agent/conversation_compression.py:2415", "L4";
         /// Calls without a result and results without a call are removed after a compaction.
         clean_pairs: bool = true, "switch", "Hermes agent/context_compressor.py:4629", "L4";
         /// Rows after the system row that the first compaction leaves alone.
