@@ -247,7 +247,9 @@ fn similar_start(last: &Prompt, prompt: &Prompt) -> bool {
     let heads = (&last.segs[..a], &prompt.segs[..b]);
     let kin =
         heads.0.is_empty() || heads.0.iter().any(|seg| heads.1.iter().any(|other| other.hash == seg.hash));
-    if prompt.turns.len() < 2 || !kin {
+    // Instructions among the messages are no part of what was said.
+    let spoken = prompt.turns.iter().filter(|turn| turn.first as usize >= b).count();
+    if spoken < 2 || !kin {
         return false;
     }
     let (old, new) = (last.text(a), prompt.text(b));

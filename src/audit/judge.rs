@@ -17,7 +17,7 @@ use crate::audit::history;
 use crate::audit::json::JsonFault;
 use crate::audit::predict::{self, Entries, Illegal, Walk};
 use crate::audit::prompt::{ByHash, Parser, Prompt, Shape};
-use crate::audit::record::{Judged, Record};
+use crate::audit::record::{Judged, Record, Tokens};
 use crate::audit::summary::Tally;
 use crate::audit::words::{Cause, Place, Verdict};
 use crate::wire::Level;
@@ -182,7 +182,11 @@ impl Auditor {
 
     /// Judges a request whose body was taken apart by [`Auditor::parse`], and says what was found.
     pub fn judge(&mut self, record: &Record, prompt: &Rc<Prompt>) -> Judged {
-        let judged = self.take_prompt(record, prompt);
+        let mut judged = self.take_prompt(record, prompt);
+        if record.failed {
+            // Nobody paid for it.
+            (judged.tokens, judged.money, judged.money_lost) = (Tokens::default(), None, None);
+        }
         self.keep(judged.clone());
         judged
     }

@@ -347,8 +347,13 @@ impl Desk {
             shape: Some(taken.shape),
             usage: usage.copied(),
             failed: usage.is_none(),
-            // A title shares words with the conversation that it names, and is none of it.
-            conversation: Some(if beside(taken.due.lane) { taken.due.lane.word() } else { "" }.to_owned()),
+            // A title shares words with the conversation that it names, and is none of it; nor do sessions of the
+            // scenario go over into each other.
+            conversation: Some(if beside(taken.due.lane) {
+                taken.due.lane.word().to_owned()
+            } else {
+                taken.due.session.clone()
+            }),
             ..Record::default()
         };
         let judged = self.auditor.judge(&record, &taken.prompt);

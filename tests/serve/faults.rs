@@ -65,6 +65,21 @@ fn a_rate_limit_says_how_long_to_wait_and_a_window_names_its_limit() {
 }
 
 #[test]
+fn nobody_pays_for_what_failed() {
+    let mock = Mock::start(&one_turn("{ fault = \"overloaded\" }, { say = \"Done.\" }"), &[]);
+    let mut agent = Agent::new(Protocol::Messages);
+    agent.system = "The lamp is lit at dusk and put out at dawn. ".repeat(300);
+    agent.user("Go on.");
+    agent.ask(&mock);
+    assert_eq!(mock.get("/_lab/report").json()["audit"]["summary"]["tokens"]["prompt"], 0);
+    let usage = agent.ask(&mock).json()["usage"].clone();
+    let report = mock.get("/_lab/report").json();
+    assert_eq!(report["audit"]["summary"]["tokens"]["prompt"], usage["input_tokens"]);
+    assert_eq!(report["tokens"]["fresh"], usage["input_tokens"]);
+    mock.stop();
+}
+
+#[test]
 fn several_faults_in_a_row_are_met_one_by_one() {
     let replies =
         "{ fault = \"rate_limited\", times = 2 }, { fault = \"server_error\" }, { say = \"Done.\" }";

@@ -100,6 +100,22 @@ fn a_compaction_is_a_planned_break() {
 }
 
 #[test]
+fn two_conversations_that_begin_alike_are_two() {
+    let mock = Mock::start("format = 1\nname = \"any\"\n[[rule]]\nreply.say = \"ok\"\n", &[]);
+    for number in 0..5 {
+        let mut agent = Agent::new(Protocol::Chat);
+        agent.turn(
+            &mock,
+            &format!("Question number {number} about the light of the tower that stands in the sea"),
+        );
+        agent.turn(&mock, "And then?");
+    }
+    let end = mock.stop();
+    assert_eq!(end.code, 0, "{}", end.stdout);
+    assert_eq!(end.ledger.matches("\"session_started\"").count(), 5);
+}
+
+#[test]
 fn keys_are_written_nowhere() {
     let mock = Mock::start(TWO_TURNS, &[]);
     let body = json!({"model": "m", "messages": [{"role": "user", "content": "Thank you."}]}).to_string();
