@@ -98,7 +98,7 @@ impl State {
             }
             // It was tried; what is learned afterwards is no longer beside the turn.
             What::DeliveryFailed(failed) => {
-                sessions.entry(event.session.clone()).or_default().delivered = failed.turn;
+                self.sessions.entry(event.session.clone()).or_default().delivered = failed.turn;
             }
             What::ReviewStarted(started) => {
                 let session = self.sessions.entry(event.session.clone()).or_default();

@@ -14,7 +14,9 @@ use crate::ledger::{Compaction, Lane, Name, Stored, What};
 use crate::model::{Ask, Model, ModelError};
 use crate::policy::{CompactionStore, CompactionTime, SizeUnit};
 use crate::store::archive::Archival;
+use crate::store::retry::WriteKind;
 use crate::store::{StoreError, StoredRow};
+use crate::wire::repair::repair;
 use crate::wire::{Chain, Row};
 
 use super::host::{Run, digest_of};
@@ -53,6 +55,10 @@ impl<M: Model> Run<'_, M> {
         let measure = self.measure();
         let count = agent.transcript.rows().len();
         let tail = rows.len();
+        let newest = match self.archive_rows(&rows) {
+            Ok(newest) => newest,
+            Err(error) => return self.not_stored(&error),
+        };
         agent.transcript.replace(rows, measure);
         let event = Compaction {
             committed: true,
@@ -71,7 +77,7 @@ impl<M: Model> Run<'_, M> {
             lost_instructions: Vec::new(),
         };
         self.event(What::Compaction(event));
-        self.commit(agent);
+        self.commit(agent, newest);
         self.session.planned = "compaction".into();
     }
 
@@ -120,6 +126,9 @@ impl<M: Model> Run<'_, M> {
             Outcome::Aborted { failure, .. } => {
                 return self.not_compacted(rows.len(), before, &format!("summary failed: {failure:?}"));
             }
+            Outcome::Compacted { rows, report } if self.harness.policy.compress.mend_result => {
+                (repair(rows).rows, report)
+            }
             Outcome::Compacted { rows, report } => (rows, report),
         };
         let lost = lost_instructions(&rows, &new);
@@ -148,12 +157,21 @@ impl<M: Model> Run<'_, M> {
             let count = agent.transcript.rows().len();
             return self.not_compacted(count, before, "it would have grown the history");
         }
+        let newest = match self.archive_rows(agent.transcript.rows()) {
+            Ok(newest) => newest,
+            Err(error) => {
+                agent.transcript.replace(rows, measure);
+                self.not_stored(&error);
+                let count = agent.transcript.rows().len();
+                return self.not_compacted(count, before, "it could not be stored");
+            }
+        };
         self.session.compressor.state.committed(event.size_after);
         if self.harness.policy.compress.store == CompactionStore::Rotation {
             event.mode = "rotation".into();
         }
         self.event(What::Compaction(event));
-        self.commit(agent);
+        self.commit(agent, newest);
         self.rebuild_prompt("compaction");
         self.session.planned = "compaction".into();
     }
@@ -190,6 +208,16 @@ impl<M: Model> Run<'_, M> {
             system: "",
             rows: &rows,
         };
+        if self.harness.is_killed() {
+            return Err(SummaryFailure::new(FailureKind::Connection, "the process is gone"));
+        }
+        if self.harness.faults.on_summary() {
+            // Another thread of the process; what goes wrong there is told there.
+            let _ = self.harness.tick(1);
+        }
+        if let Some(kind) = self.harness.faults.on_request(Lane::Summary.word()) {
+            return Err(failure_of(&kind));
+        }
         match self.harness.model.reply(&ask) {
             Ok(reply) => reply
                 .text
@@ -203,40 +231,46 @@ impl<M: Model> Run<'_, M> {
         }
     }
 
-    /// The compressed history takes the place of the old one in the store.
-    fn commit(&mut self, agent: &mut Agent) {
-        agent.stored = agent.transcript.rows().len();
-        if !self.session.persisted {
-            return;
-        }
-        let rows = agent.transcript.rows().to_vec();
-        if let Err(error) = self.archive_rows(&rows) {
-            tracing::warn!(%error, "the compaction could not be stored");
-            let pause = self.harness.policy.compress.store_failure_cooldown_seconds;
-            let now = self.harness.clock.now();
-            self.session.compressor.state.cool_down(pause, &error.to_string(), now);
-        }
+    /// A compaction that the store refuses is none; the next try waits a while.
+    fn not_stored(&mut self, error: &StoreError) {
+        tracing::warn!(%error, "the compaction could not be stored");
+        let pause = self.harness.policy.compress.store_failure_cooldown_seconds;
+        let now = self.harness.clock.now();
+        self.session.compressor.state.cool_down(pause, &error.to_string(), now);
     }
 
-    fn archive_rows(&mut self, rows: &[Row]) -> Result<(), StoreError> {
-        let now = self.harness.clock.now();
+    /// The compressed history has taken the place of the old one; rows behind `newest` are new in the store.
+    fn commit(&mut self, agent: &mut Agent, newest: Option<i64>) {
+        agent.stored = agent.transcript.rows().len();
+        let Some(newest) = newest else { return };
         let name = self.session.name.clone();
-        let store = &self.harness.store;
-        let live = store.live_rows(&name)?;
-        let newest = live.last().map_or(0, |row| row.id);
-        let carried = carried(live, rows);
-        store.archive(&name, &Archival { rows, carried: &carried, ..Archival::default() }, now)?;
-        if !self.harness.policy.compress.keep_archived {
-            store.delete_archived(&name)?;
-        }
-        for row in store.live_rows(&name)?.into_iter().filter(|row| row.id > newest) {
+        let live = self.harness.store.live_rows(&name).unwrap_or_default();
+        for row in live.into_iter().filter(|row| row.id > newest) {
             let id = u64::try_from(row.id).unwrap_or(0);
             let row = row.into_row();
             let role = row.role.word().into();
             let stored = Stored { lane: self.session.lane, row: id, role, digest: digest_of(&row) };
             self.event(What::Stored(stored));
         }
-        Ok(())
+    }
+
+    /// The compressed history takes the place of the old one in the store; answers the newest key before it, `None`
+    /// for a session that is not stored.
+    fn archive_rows(&mut self, rows: &[Row]) -> Result<Option<i64>, StoreError> {
+        if !self.session.persisted {
+            return Ok(None);
+        }
+        let now = self.harness.clock.now();
+        let name = self.session.name.clone();
+        let live = self.harness.store.live_rows(&name)?;
+        let newest = live.last().map_or(0, |row| row.id);
+        let carried = carried(live, rows);
+        let archival = Archival { rows, carried: &carried, ..Archival::default() };
+        self.harness.stored(WriteKind::Transcript, |store| store.archive(&name, &archival, now))?;
+        if !self.harness.policy.compress.keep_archived {
+            self.harness.store.delete_archived(&name)?;
+        }
+        Ok(Some(newest))
     }
 
     /// At the end of a turn: the toy scale's check, and micro-compaction where it is on.
