@@ -2,13 +2,16 @@
 //!
 //! `seed`: the seed scenario intact, store and ledger included, nothing judged. `laws`: all laws over its ledger.
 //! `ledger-write`, `ledger-read`: its JSON Lines form. `session-10000`: one session of 10,000 requests with the store in
-//! memory; divide by 10,000 for one request. Setup is outside the timed part.
+//! memory; divide by 10,000 for one request. `steady-1-day`: 1,600 requests watched, with nothing kept of them.
+//! `explore-40-seeds`: drawn, played and judged on every core. Setup is outside the timed part.
 
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use hermes_lab::lab::breaks::shipped_scenario;
+use hermes_lab::lab::explore::{self, Search};
 use hermes_lab::lab::play::{Plan, play};
+use hermes_lab::lab::{life, runs};
 use hermes_lab::{laws, ledger, scenario};
 
 /// A session of `turns` turns of eight requests each.
@@ -40,6 +43,14 @@ fn benches(c: &mut Criterion) {
     group.bench_function("10000", |b| b.iter(|| play(black_box(&long), &Plan::default()).expect("it plays")));
     let ledger = play(&long, &Plan::default()).expect("it plays");
     group.bench_function("laws-10000", |b| b.iter(|| laws::judge(black_box(&ledger))));
+    group.bench_function("steady-1-day", |b| {
+        b.iter(|| life::whole(life::Kind::Steady, 1, 1, &Plan::default()).expect("it lives"));
+    });
+    group.bench_function("explore-40-seeds", |b| {
+        let search =
+            Search { first: 1, seeds: 40, twice: false, threads: runs::threads(), hidden: Vec::new() };
+        b.iter(|| explore::search(black_box(&search), &|| true));
+    });
     group.finish();
 }
 

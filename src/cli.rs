@@ -16,10 +16,16 @@ mod breaks;
 mod compare;
 mod completions;
 mod conform;
+mod crash;
 mod drive;
+mod explore;
 mod input;
+
+mod life;
 mod list;
 mod matrix;
+mod merge;
+
 mod policy;
 mod record;
 mod run;
@@ -28,6 +34,7 @@ mod selftest;
 mod serve;
 mod show;
 mod suite;
+mod sweep;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -59,6 +66,11 @@ enum Command {
     Breaks(breaks::Args),
     Run(run::Args),
     Matrix(matrix::Args),
+    Explore(explore::Args),
+    Crash(crash::Args),
+    Life(life::Args),
+    Sweep(sweep::Args),
+    Merge(merge::Args),
     Bench(bench::Args),
     Compare(compare::Args),
     Show(show::Args),
@@ -156,6 +168,11 @@ fn answer(cli: Cli) -> CommandResult {
         Some(Command::Breaks(args)) => breaks::run(&args),
         Some(Command::Run(args)) => run::run(&args),
         Some(Command::Matrix(args)) => matrix::run(&args),
+        Some(Command::Explore(args)) => explore::run(&args),
+        Some(Command::Crash(args)) => crash::run(&args),
+        Some(Command::Life(args)) => life::run(&args),
+        Some(Command::Sweep(args)) => sweep::run(&args),
+        Some(Command::Merge(args)) => merge::run(&args),
         Some(Command::Bench(args)) => bench::run(&args),
         Some(Command::Compare(args)) => compare::run(&args),
         Some(Command::Show(args)) => show::run(&args),

@@ -44,7 +44,7 @@
 //! | [`serve`] | the mock provider that real agents are pointed at | how an agent works |
 //! | [`report`] | results as text, tables, pages | how a result came about |
 //! | [`audit`] | logs of real agents: recognised, read, every cache miss explained | the runtime |
-//! | [`lab`] | experiments: play, breaks, matrix, self-test, suites, conformance | printing |
+//! | [`lab`] | experiments: play, breaks, matrix, self-test, suites, conformance, search, crashes, lives, sweeps | printing |
 //! | [`laws`] | five laws, one file each: ledger in, findings out | anything but the ledger |
 //! | [`agent`] | the runtime under test, one module per mechanism | whether a break is on |
 //! | [`model`] | who answers: a script with rules, a reader of its prompt | the harness |
@@ -64,7 +64,10 @@
 //! - a check: an entry in the `CHECKS` of its law's file, and a break that trips it;
 //! - a knob: one line in `policy/sections/<mechanism>.rs`;
 //! - a figure: one line in [`lab::figures::FIGURES`];
-//! - a task of the regression set: a file in `scenarios/suite/` with its tampers, and its line in [`scenario::suite`].
+//! - a task of the regression set: a file in `scenarios/suite/` with its tampers, and its line in [`scenario::suite`];
+//! - something that goes wrong: a field of [`scenario::FaultSpec`] and of [`world::faults::Armed`], and a draw in
+//!   [`lab::explore::generate`];
+//! - a question to a default: a line in [`lab::sweep::shipped::QUESTIONS`].
 //!
 //! # Determinism
 //!

@@ -9,13 +9,17 @@ pub mod audit_html;
 pub mod bench;
 pub mod breaks;
 pub mod conform;
+pub mod crash;
+pub mod explore;
 pub mod learning;
+pub mod life;
 pub mod matrix;
 pub mod plot;
 pub mod run;
 pub mod selftest;
 pub mod suite;
 pub mod suite_html;
+pub mod sweep;
 pub mod table;
 pub mod timeline;
 

@@ -5,11 +5,13 @@
 
 mod acts;
 mod expect;
+pub mod fault;
 mod load;
 mod reply;
 
 pub use acts::*;
 pub use expect::{ArmSpec, ExpectSpec, TamperSpec, Texts};
+pub use fault::FaultSpec;
 pub use load::{FORMAT, TOOLS, load};
 pub use reply::{CallSpec, ReplySpec};
 
@@ -45,6 +47,8 @@ pub struct Scenario {
     pub rules: Vec<RuleSpec>,
     /// What happens, in order.
     pub acts: Vec<Act>,
+    /// What goes wrong, and in which act.
+    pub faults: Vec<FaultSpec>,
     /// What must hold afterwards.
     pub expects: Vec<ExpectSpec>,
     /// Tools of an agent outside the lab that calls may name beside the runtime's own.

@@ -8,6 +8,7 @@
 
 pub mod clock;
 pub mod dir_files;
+pub mod faults;
 pub mod files;
 pub mod process;
 pub mod streams;
@@ -15,6 +16,7 @@ pub mod terminal;
 
 pub use clock::{Clock, Millis};
 pub use dir_files::DirFiles;
+pub use faults::Faults;
 pub use files::{EntryKind, FileError, FileMeta, Files, MemFiles, normalize};
 pub use process::{Process, ProcessSpec};
 pub use streams::Streams;

@@ -6,13 +6,16 @@ mod bench;
 mod cache_cases;
 mod cli;
 mod costs;
+mod crash;
 mod determinism;
 mod drive;
+mod explore;
 mod guard_hardened;
 mod hardened_threats;
 mod lab;
 mod laws;
 mod mechanism_cases;
+mod months;
 mod props;
 mod readme;
 #[cfg(feature = "real-clients")]

@@ -1,6 +1,5 @@
-//! Properties over generated sessions, held against a plain model; and mutated input files.
-//!
-//! A generated session is a scenario file, so a shrunk failure prints what replays it.
+//! Properties of single mechanisms, held against a plain model; and mutated input files. Whole sessions are drawn by
+//! the search in `explore`.
 
 use proptest::prelude::*;
 
@@ -10,89 +9,8 @@ use hermes_lab::laws::judge;
 use hermes_lab::ledger::{self, What};
 use hermes_lab::scenario::{self, shipped};
 
-/// One step of a generated session.
-#[derive(Debug, Clone)]
-enum Step {
-    Turn { calls: Vec<u8>, parallel: bool },
-    Remember(String),
-    Skill(u8),
-    Wait(u8),
-    Resume,
-}
-
-fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let step = prop_oneof![
-        5 => (prop::collection::vec(0u8..6, 0..6), any::<bool>())
-            .prop_map(|(calls, parallel)| Step::Turn { calls, parallel }),
-        2 => "[a-zA-Z字é ]{10,120}".prop_map(Step::Remember),
-        1 => (0u8..4).prop_map(Step::Skill),
-        1 => (1u8..30).prop_map(Step::Wait),
-        1 => Just(Step::Resume),
-    ];
-    prop::collection::vec(step, 1..14)
-}
-
-fn call(kind: u8, n: usize) -> String {
-    match kind {
-        0 => format!("{{ tool = \"terminal\", args = {{ command = \"echo {n}\" }} }}"),
-        1 => format!("{{ tool = \"write_file\", args = {{ path = \"f{n}\", content = \"x{n}\" }} }}"),
-        2 => "{ tool = \"read_file\", args = { path = \"a.txt\" } }".to_owned(),
-        3 => format!(
-            "{{ tool = \"memory\", args = {{ action = \"add\", target = \"memory\", content = \"Noted number {n} for later\" }} }}"
-        ),
-        4 => "{ tool = \"skills_list\" }".to_owned(),
-        _ => format!("{{ tool = \"no_such_{n}\" }}"),
-    }
-}
-
-/// The scenario file of a generated session.
-fn text(steps: &[Step], window: u32) -> String {
-    let mut text = format!(
-        "format = 1\nname = \"generated\"\n[policy.compress]\nunit = \"characters\"\nwindow = {window}\nthreshold_floor = 0\n\
-         threshold_tokens = \"none\"\nsmall_window = 0\nthreshold = 0.5\n[[file]]\npath = \"a.txt\"\ntext = \"words in a file\"\n\
-         [[rule]]\nlane = \"review\"\nreply.say = \"Nothing to save.\"\n[[rule]]\nlane = \"summary\"\nreply.say = \"Work went on.\"\n\
-         [[act]]\nopen.name = \"s\"\n"
-    );
-    for (n, step) in steps.iter().enumerate() {
-        text.push_str("[[act]]\n");
-        match step {
-            Step::Turn { calls, parallel } => {
-                let each: Vec<String> = calls.iter().enumerate().map(|(m, kind)| call(*kind, n * 10 + m)).collect();
-                let rounds = if *parallel && !each.is_empty() { vec![each.join(", ")] } else { each };
-                let replies = rounds.iter().fold(String::new(), |mut text, calls| {
-                    text.push_str(&format!("{{ calls = [{calls}] }}, "));
-                    text
-                });
-                text.push_str(&format!(
-                    "turn = {{ say = \"Do thing number {n}.\", replies = [{replies}{{ say = \"Thing {n} is done.\" }}] }}\n"
-                ));
-            }
-            Step::Remember(entry) => {
-                text.push_str(&format!("remember = {{ target = \"memory\", add = \"{}\" }}\n", entry.trim()));
-            }
-            Step::Skill(k) => text.push_str(&format!(
-                "[act.add_skill.skill]\nname = \"skill-{n}-{k}\"\ndescription = \"Use when {n}.\"\ncreated_by = \"user\"\n"
-            )),
-            Step::Wait(minutes) => text.push_str(&format!("wait.minutes = {minutes}\n")),
-            Step::Resume => text.push_str("open = { name = \"s\", resume = true }\n"),
-        }
-    }
-    text.push_str("[[act]]\ncurator.day = 90\n");
-    text
-}
-
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
-
-    #[test]
-    fn any_session_keeps_every_law(steps in steps(), window in 4_000u32..40_000) {
-        let text = text(&steps, window);
-        let scenario = scenario::load("generated.toml", &text).map_err(|faults| TestCaseError::fail(format!("{faults:?}")))?;
-        let ledger = play(&scenario, &Plan::default()).map_err(|error| TestCaseError::fail(format!("{error}\n{text}")))?;
-        let verdict = judge(&ledger);
-        let findings: Vec<_> = verdict.findings().collect();
-        prop_assert!(findings.is_empty(), "{findings:#?}\n{text}");
-    }
 
     #[test]
     fn memory_holds_what_a_plain_list_would_hold(entries in prop::collection::vec("[a-z ]{8,300}", 1..30)) {

@@ -32,12 +32,14 @@ use crate::agent::prompt::Catalogue;
 use crate::agent::review::IdleQueue;
 use crate::agent::transcript::Measure;
 use crate::cache::PrefixCache;
-use crate::ledger::{Header, Ledger, MemoryState, Name, Recorder, TimePassed, What};
+use crate::ledger::{Fault, Header, Ledger, MemoryState, Name, Recorder, TimePassed, What};
 use crate::model::{Model, ModelError};
 use crate::policy::{Policy, SizeUnit};
+use crate::store::retry::{self, WriteKind};
 use crate::store::{Store, StoreError};
+use crate::world::faults::FaultyFiles;
 use crate::world::streams::Stream;
-use crate::world::{Clock, Files, MemFiles, Millis, Streams, Terminal};
+use crate::world::{Clock, Faults, Files, MemFiles, Millis, Streams, Terminal};
 
 pub use lifecycle::Opening;
 pub use session::{Origin, Permits, Session};
@@ -86,6 +88,8 @@ pub struct Parts {
     pub terminal: Terminal,
     /// First line of the ledger.
     pub header: Header,
+    /// What goes wrong, and when.
+    pub faults: Faults,
 }
 
 /// A running harness.
@@ -94,6 +98,8 @@ pub struct Harness<M> {
     clock: Clock,
     /// Draws how long replies take.
     reply_times: Stream,
+    /// Draws how long a writer sleeps that meets a lock.
+    lock_sleeps: Stream,
     home: Box<dyn Files>,
     workspace: MemFiles,
     /// Files of the machine outside the workspace.
@@ -115,7 +121,9 @@ pub struct Harness<M> {
     cron_runs: u64,
     /// Order in which the tool server lists its tools.
     tool_order_seed: u64,
-    killed_after: Option<usize>,
+    faults: Faults,
+    /// Tasks of a delegation that have not begun, innermost delegation last.
+    waiting_children: Vec<delegating::Batch>,
     /// Reviews that wait for a local model server.
     waiting_reviews: IdleQueue<learning::Waiting>,
     /// A skill changed since the last prompt was built.
@@ -136,13 +144,14 @@ impl<M: Model> Harness<M> {
             policy: parts.policy,
             clock: parts.clock,
             reply_times: parts.streams.named("reply-times"),
-            home: parts.home,
+            lock_sleeps: parts.streams.named("lock-sleeps"),
+            home: Box::new(FaultyFiles::new(parts.home, parts.faults.clone())),
             workspace: MemFiles::new(),
             machine: MemFiles::new(),
             first_catalogue: None,
             terminal: parts.terminal,
             // Only the compressor knows how a handoff is told from what a person wrote beside it.
-            store: parts.store.with_handoff_split(handoff::split),
+            store: parts.store.with_handoff_split(handoff::split).with_faults(parts.faults.clone()),
             cache: parts.cache,
             recorder,
             model,
@@ -154,7 +163,8 @@ impl<M: Model> Harness<M> {
             schedulers: Vec::new(),
             cron_runs: 0,
             tool_order_seed: 0,
-            killed_after: None,
+            faults: parts.faults,
+            waiting_children: Vec::new(),
             skills_changed: false,
             waiting_reviews,
             guard,
@@ -232,8 +242,20 @@ impl<M: Model> Harness<M> {
     }
 
     /// Kills the process after so many more ledger events.
-    pub fn kill_after(&mut self, events: usize) {
-        self.killed_after = Some(self.recorder.len() + events);
+    pub fn kill_after(&mut self, events: u64) {
+        self.faults.kill_after(events);
+    }
+
+    /// The schedule of faults.
+    pub fn faults(&self) -> &Faults {
+        &self.faults
+    }
+
+    /// The clock jumps, forwards or back, without the harness being told.
+    pub fn clock_jumps(&mut self, by: Millis) {
+        self.clock.advance(by);
+        self.recorder.set_now(self.clock.now());
+        self.faults.clock_jumped(by);
     }
 
     /// The tool server reconnects and lists its tools in another order.
@@ -262,11 +284,34 @@ impl<M: Model> Harness<M> {
         if self.is_killed() {
             return;
         }
+        self.record_faults();
         self.recorder.event(session, what);
+        self.faults.after_event();
+    }
+
+    /// Faults that took effect go into the ledger before what they led to.
+    pub fn record_faults(&mut self) {
+        for fired in self.faults.take_fired() {
+            let what = What::Fault(Fault { kind: fired.kind.into(), detail: fired.detail.as_str().into() });
+            self.recorder.event(&self.world, what);
+            self.faults.after_event();
+        }
     }
 
     fn is_killed(&self) -> bool {
-        self.killed_after.is_some_and(|at| self.recorder.len() >= at)
+        self.faults.is_dead()
+    }
+
+    /// One write to the store, tried again while it is locked, for as long as its kind has patience.
+    fn stored<T>(
+        &mut self,
+        kind: WriteKind,
+        mut write: impl FnMut(&Store) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let (store, clock, sleeps) = (&self.store, &mut self.clock, &mut self.lock_sleeps);
+        let done = retry::run(store.knobs(), kind, clock, sleeps, StoreError::is_lock, || write(store));
+        self.recorder.set_now(self.clock.now());
+        done
     }
 
     /// A fresh memory store over the home.
@@ -295,6 +340,9 @@ impl<M: Model> Harness<M> {
     /// # Errors
     /// When the store cannot be read.
     pub fn finish(mut self) -> Result<Ledger, HarnessError> {
+        // What is looked at now is what is left, whether or not a process is.
+        self.faults.retire();
+        self.record_faults();
         self.record_memory();
         self.record_store()?;
         Ok(self.recorder.finish())

@@ -21,7 +21,7 @@ pub mod sanitize;
 pub mod segments;
 pub mod text;
 
-pub use finish::close_interrupted;
+pub use finish::{UNANSWERED, close_interrupted};
 
 use crate::agent::transcript::{Measure, PREFILL, SCAFFOLD, Transcript};
 use crate::model::{ModelError, Reply};
@@ -247,6 +247,10 @@ pub fn run<H: Host>(
         persistence_failed: false,
     };
     turn.flush();
+    if turn.persistence_failed && policy.store_before_send {
+        turn.report.failed = true;
+        return turn.leave(Some("session_persistence_failed"));
+    }
     turn.drive()
 }
 
@@ -287,6 +291,13 @@ impl<H: Host> Turn<'_, H> {
             self.agent.counters.since_skill += 1;
         }
         self.prepare();
+        if self.policy.store_before_send {
+            self.flush();
+            if self.persistence_failed {
+                self.report.failed = true;
+                return Ok(Step::Leave("session_persistence_failed"));
+            }
+        }
         if !self.host.before_request(self.agent) {
             self.report.failed = true;
             return Ok(Step::Leave("compression_exhausted"));
@@ -371,7 +382,10 @@ impl<H: Host> Turn<'_, H> {
         }
         let kept: Vec<Row> = rows.iter().filter(|row| !row.flag(PREFILL)).cloned().collect();
         self.persistence_failed = self.host.store(&kept).is_err();
-        self.agent.stored = self.agent.transcript.rows().len();
+        // What could not be stored is stored with what comes next.
+        if !self.persistence_failed {
+            self.agent.stored = self.agent.transcript.rows().len();
+        }
     }
 
     /// Takes back the rows at the tail that only served to move the model on.

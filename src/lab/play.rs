@@ -8,13 +8,14 @@ use sha2::{Digest as _, Sha256};
 
 use crate::agent::harness::{Harness, HarnessError, Opening, Parts};
 use crate::cache;
-use crate::ledger::{Header, Lane, Ledger, hex};
+use crate::ledger::{Event, Header, Lane, Ledger, hex};
 use crate::model::ScriptedModel;
 use crate::policy::{KnobError, Overlay, Policy};
-use crate::scenario::{Act, Scenario, TurnAct, WaitAct};
+use crate::scenario::{Act, Scenario, TurnAct, WaitAct, fault};
 use crate::store::Store;
+use crate::world::faults::Armed;
 use crate::world::terminal::Declared;
-use crate::world::{Clock, Files, MemFiles, Millis, Streams, Terminal, clock};
+use crate::world::{Clock, Faults, Files, MemFiles, Millis, Streams, Terminal, clock};
 
 /// How a scenario is played.
 #[derive(Debug, Clone, Default)]
@@ -25,6 +26,8 @@ pub struct Plan {
     pub above: Vec<Overlay>,
     /// Seed, if not the scenario's.
     pub seed: Option<u64>,
+    /// The process dies once, after this event of the ledger, and another takes its place.
+    pub crash_at: Option<u64>,
 }
 
 /// Why a scenario could not be played.
@@ -134,6 +137,43 @@ pub fn play_in(
     home: Box<dyn Files>,
     store: Option<&std::path::Path>,
 ) -> Result<Played, PlayError> {
+    run(scenario, plan, home, store, None)
+}
+
+/// Plays a scenario in memory and hands every event over as it comes, so that a long run needs no room for its
+/// ledger. Sessions that end are let go.
+///
+/// # Errors
+/// As [`play`].
+pub fn play_watched(
+    scenario: &Scenario,
+    plan: &Plan,
+    watch: &mut dyn FnMut(&Event),
+) -> Result<(), PlayError> {
+    let mut after = |harness: &mut Harness<ScriptedModel>, act: &Act| {
+        harness.take_events().iter().for_each(&mut *watch);
+        if let Act::End(end) = act
+            && let Some(name) = &end.session
+        {
+            harness.let_go(name);
+        }
+    };
+    let rest = run(scenario, plan, Box::new(MemFiles::new()), None, Some(&mut after))?;
+    rest.ledger.events.iter().for_each(watch);
+    Ok(())
+}
+
+/// What a caller does after each act.
+type After<'a> = &'a mut dyn FnMut(&mut Harness<ScriptedModel>, &Act);
+
+/// Plays a scenario. A caller that looks after each act is not given what was left behind.
+fn run(
+    scenario: &Scenario,
+    plan: &Plan,
+    home: Box<dyn Files>,
+    store: Option<&std::path::Path>,
+    mut after: Option<After<'_>>,
+) -> Result<Played, PlayError> {
     let policy = policy_of(scenario, plan)?;
     let setup = |error: crate::store::StoreError| PlayError::Setup(error.into());
     let store = match store {
@@ -157,13 +197,30 @@ pub fn play_in(
         cache: cache::for_policy(&policy),
         terminal: Terminal::new(declared(scenario)),
         header,
+        faults: Faults::default(),
         policy,
     };
     let mut harness = Harness::new(parts, ScriptedModel::new(&scenario.rules));
+    if let Some(event) = plan.crash_at {
+        harness.faults().crash_at(event);
+    }
     set_the_stage(&mut harness, scenario).map_err(PlayError::Setup)?;
     let before = texts(harness.workspace());
     for (index, act) in scenario.acts.iter().enumerate() {
-        perform(&mut harness, scenario, act).map_err(|error| PlayError::Act { act: index + 1, error })?;
+        let done = if scenario.faults.is_empty() && plan.crash_at.is_none() {
+            harness.faults().arm(Armed::default());
+            perform(&mut harness, scenario, act)
+        } else {
+            perform_under_faults(&mut harness, scenario, act, index as u64 + 1)
+        };
+        done.map_err(|error| PlayError::Act { act: index + 1, error })?;
+        if let Some(after) = &mut after {
+            after(&mut harness, act);
+        }
+    }
+    if after.is_some() {
+        let ledger = harness.finish().map_err(PlayError::Setup)?;
+        return Ok(Played { ledger, end: EndState::default() });
     }
     let mut end = EndState { before, workspace: texts(harness.workspace()), ..EndState::default() };
     end.home = texts(harness.home());
@@ -211,6 +268,55 @@ fn set_the_stage(harness: &mut Harness<ScriptedModel>, scenario: &Scenario) -> R
         harness.add_job(job)?;
     }
     Ok(())
+}
+
+/// Carries out an act in which something may go wrong. What a scheduled fault makes impossible is no mistake of the
+/// scenario: the user sees an error, or a new process, and goes on with the next act.
+fn perform_under_faults(
+    harness: &mut Harness<ScriptedModel>,
+    scenario: &Scenario,
+    act: &Act,
+    place: u64,
+) -> Result<(), HarnessError> {
+    if harness.faults().is_dead() {
+        // It died while the stage was set.
+        harness.restart();
+    }
+    let (armed, jump) = fault::of_act(&scenario.faults, place);
+    harness.faults().arm(armed);
+    if jump != 0 {
+        harness.clock_jumps(jump);
+    }
+    let done = take_up(harness, act).and_then(|()| perform(harness, scenario, act));
+    if let (Act::Open(open), true) = (act, done.is_err() || harness.faults().is_dead()) {
+        harness.reopen_later(&open.name);
+    }
+    if harness.faults().is_dead() {
+        let open = harness.restart();
+        harness.model.clear_all();
+        // Whoever sat at the session that was open takes it up again.
+        if let Some(open) = open {
+            harness.reopen_later(&open);
+        }
+        return Ok(());
+    }
+    harness.faults().disarm();
+    harness.record_faults();
+    let Err(error) = done else { return Ok(()) };
+    if !harness.faults().fired_in_run() {
+        return Err(error);
+    }
+    harness.model.clear_all();
+    harness.faults().act_failed(error.to_string());
+    harness.record_faults();
+    Ok(())
+}
+
+/// A session that an act needs and no process holds is taken up, as its user would.
+fn take_up(harness: &mut Harness<ScriptedModel>, act: &Act) -> Result<(), HarnessError> {
+    let Act::Turn(turn) = act else { return Ok(()) };
+    let name = session_of(harness, turn.session.as_deref())?;
+    harness.take_up(&name)
 }
 
 fn perform(harness: &mut Harness<ScriptedModel>, scenario: &Scenario, act: &Act) -> Result<(), HarnessError> {
@@ -289,14 +395,14 @@ fn play_turn(harness: &mut Harness<ScriptedModel>, turn: &TurnAct, index: u64) -
     }
     harness.model.load_turn(turn, index);
     if let Some(events) = turn.crash_after {
-        harness.kill_after(usize::try_from(events).unwrap_or(usize::MAX));
+        harness.kill_after(events);
     }
     let say = turn.say.replace("{i}", &index.to_string());
     let ended_early = match harness.user_turn_with(&name, &say, turn.steer.as_deref()) {
         Ok(report) => report.partial || report.failed,
         // A kill that the scenario asked for: the process is gone, home and store stay.
         Err(HarnessError::Killed) if turn.crash_after.is_some() => {
-            harness.forget(&name);
+            harness.restart();
             true
         }
         Err(error) => return Err(error),

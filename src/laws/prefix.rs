@@ -115,7 +115,10 @@ impl State {
                 let added = scene.rebuild.conversation(&seen.key).map(|state| &state.segments);
                 let new = added.and_then(|segments| segments.get(seen.common)).cloned();
                 if request.lane == Lane::Review && seen.first {
-                    if request.base != 0 {
+                    // A compaction at the end of the turn is a planned break that the review is the first to send.
+                    let planned =
+                        self.sessions.get(&event.session).is_some_and(|session| session.declared > 0);
+                    if request.base != 0 && !planned {
                         review(seen, event, new.as_ref(), bench);
                     }
                     return;

@@ -2,7 +2,7 @@
 //!
 //! The recorder knows for each conversation what its last request looked like, and writes the next one against it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ledger::{Event, Header, Lane, Ledger, Name, Request, What};
 use crate::wire::{Chain, Segment};
@@ -51,12 +51,21 @@ pub struct Recorder {
     now: Millis,
     requests: u64,
     last: BTreeMap<Conversation, Last>,
+    /// Sessions whose rows go to a store.
+    persisted: BTreeSet<Name>,
 }
 
 impl Recorder {
     /// A recorder with an empty ledger.
     pub fn new(header: Header) -> Self {
-        Self { ledger: Ledger::new(header), count: 0, now: 0, requests: 0, last: BTreeMap::new() }
+        Self {
+            ledger: Ledger::new(header),
+            count: 0,
+            now: 0,
+            requests: 0,
+            last: BTreeMap::new(),
+            persisted: BTreeSet::new(),
+        }
     }
 
     /// The instant that later events are stamped with.
@@ -73,6 +82,11 @@ impl Recorder {
     pub fn event(&mut self, session: &Name, what: What) {
         self.count += 1;
         let n = self.count;
+        if let What::SessionStarted(started) = &what
+            && started.persisted
+        {
+            self.persisted.insert(session.clone());
+        }
         self.ledger.events.push(Event { n, at: self.now, session: session.clone(), what });
     }
 
@@ -121,6 +135,21 @@ impl Recorder {
     /// Forgets what a conversation's last request looked like; its next one is written in full.
     pub fn forget(&mut self, conversation: &Conversation) {
         self.last.remove(conversation);
+    }
+
+    /// Takes the events out that are there, for a caller that judges a long run piece by piece.
+    pub fn take(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.ledger.events)
+    }
+
+    /// Sessions whose rows go to a store, sorted.
+    pub fn persisted(&self) -> &BTreeSet<Name> {
+        &self.persisted
+    }
+
+    /// Forgets what a session's conversations looked like; nothing of it is sent again.
+    pub fn forget_session(&mut self, session: &str) {
+        self.last.retain(|(name, _, _), _| &**name != session);
     }
 
     /// Lets a conversation go on under another name: a compaction that rotates the session.

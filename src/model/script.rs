@@ -11,6 +11,7 @@ use crate::ledger::Lane;
 use crate::model::{Ask, Finish, Model, ModelError, Reply, reader};
 use crate::scenario::{ReplySpec, RuleSpec, TurnAct, WhenSpec};
 use crate::wire::{Row, ToolCall};
+use crate::world::faults::worth_retrying;
 
 /// A model that plays a script.
 #[derive(Debug, Default)]
@@ -60,6 +61,11 @@ impl ScriptedModel {
         self.lanes.remove(&lane);
     }
 
+    /// Forgets what is left of every list: nobody is there any more to ask for it.
+    pub fn clear_all(&mut self) {
+        self.lanes.clear();
+    }
+
     fn call_id(&mut self, ask: &Ask<'_>) -> String {
         let count = self.calls_made.entry((ask.lane, ask.session.to_owned())).or_insert(0);
         *count += 1;
@@ -68,8 +74,7 @@ impl ScriptedModel {
 
     fn play(&mut self, spec: &ReplySpec, ask: &Ask<'_>) -> Result<Reply, ModelError> {
         if let Some(kind) = &spec.fault {
-            let retry = !matches!(kind.as_str(), "context_length" | "refused" | "unauthorized");
-            return Err(ModelError::Provider { kind: kind.clone(), retry });
+            return Err(ModelError::Provider { kind: kind.clone(), retry: worth_retrying(kind) });
         }
         let mut calls = Vec::new();
         for call in spec.all_calls() {

@@ -15,6 +15,7 @@ macro_rules! tables {
         pub struct $name { $($(#[$attr])* pub $field: $kind,)* }
     )*};
 }
+pub(super) use tables;
 
 tables! {
     /// A skill that is there at the start.

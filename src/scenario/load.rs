@@ -10,7 +10,8 @@ use toml::de::{DeTable, DeValue};
 use crate::diag::{Diagnostic, nearest};
 use crate::ledger::{Lane, hex};
 use crate::policy::{Overlay, Policy};
-use crate::scenario::{Act, ReplySpec, Scenario};
+use crate::scenario::{Act, FaultSpec, ReplySpec, Scenario, fault};
+use crate::world::faults::PROVIDER_FAULTS;
 
 /// Version of the file format.
 pub const FORMAT: i64 = 1;
@@ -128,9 +129,9 @@ impl Reader<'_> {
 
     fn scenario(&mut self, table: DeTable<'_>) -> Option<Scenario> {
         /// The top-level keys.
-        const KEYS: [&str; 18] = [
+        const KEYS: [&str; 19] = [
             "format", "name", "title", "about", "start", "seed", "policy", "skill", "memory", "file",
-            "command", "job", "rule", "act", "tools", "expect", "tamper", "arm",
+            "command", "job", "rule", "act", "tools", "expect", "tamper", "arm", "fault",
         ];
         let mut fields = Fields::new();
         for (key, value) in table {
@@ -166,6 +167,7 @@ impl Reader<'_> {
         let jobs = self.list(fields.remove("job"));
         let rules: Vec<(usize, super::RuleSpec)> = self.list(fields.remove("rule"));
         let acts: Vec<(usize, Act)> = self.list(fields.remove("act"));
+        let faults = self.faults(fields.remove("fault"), acts.len());
         let expects = self.list(fields.remove("expect"));
         let tampers = self.list(fields.remove("tamper"));
         let arms = self.list(fields.remove("arm"));
@@ -201,6 +203,7 @@ impl Reader<'_> {
             jobs: plain(jobs),
             rules: plain(rules),
             acts: plain(acts),
+            faults,
             expects: plain(expects),
             tools,
             tampers: plain(tampers),
@@ -253,6 +256,48 @@ impl Reader<'_> {
         }
     }
 
+    fn unknown(&mut self, at: usize, what: &str, name: &str, known: &[&str]) {
+        let near = nearest(name, known.iter().copied());
+        let help = near.map_or_else(String::new, |near| format!(", did you mean `{near}`?"));
+        self.fault(at, format!("unknown {what} `{name}`{help}"));
+    }
+
+    /// Reads the list of faults; each must name an act that is there and something that goes wrong.
+    fn faults(&mut self, value: Option<Spanned<DeValue<'_>>>, acts: usize) -> Vec<FaultSpec> {
+        if let Some(DeValue::Array(items)) = value.as_ref().map(Spanned::get_ref) {
+            for (key, _) in items.iter().filter_map(|item| item.get_ref().as_table()).flatten() {
+                if !fault::KEYS.contains(&key.get_ref().as_ref()) {
+                    self.unknown(key.span().start, "kind of fault", key.get_ref(), &fault::KEYS);
+                }
+            }
+        }
+        if !self.faults.is_empty() {
+            return Vec::new();
+        }
+        let read: Vec<(usize, FaultSpec)> = self.list(value);
+        for (at, fault) in &read {
+            if fault.act == 0 || fault.act > acts as u64 {
+                self.fault(*at, format!("act {} is not in the file, which has {acts}", fault.act));
+            }
+            if fault.is_empty() {
+                self.fault(
+                    *at,
+                    format!("nothing goes wrong; expected one of {}", fault::KEYS[1..].join(", ")),
+                );
+            }
+            if fault.ordinals().contains(&0) {
+                self.fault(*at, "ordinals count from 1");
+            }
+            if let Some(provider) = &fault.provider {
+                self.check_lane(*at, &provider.lane);
+                if !PROVIDER_FAULTS.contains(&provider.fault.as_str()) {
+                    self.unknown(*at, "fault", &provider.fault, &PROVIDER_FAULTS);
+                }
+            }
+        }
+        plain(read)
+    }
+
     fn check_reply(&mut self, at: usize, reply: &ReplySpec) {
         for call in reply.all_calls() {
             // A name that no tool has is how a scenario plays a model that invents tools; it must say so.
@@ -270,11 +315,9 @@ impl Reader<'_> {
             self.fault(at, format!("unknown finish `{finish}`; expected stop, tool_calls or length"));
         }
         if let Some(fault) = &reply.fault
-            && !FAULTS.contains(&fault.as_str())
+            && !PROVIDER_FAULTS.contains(&fault.as_str())
         {
-            let help =
-                nearest(fault, FAULTS).map_or_else(String::new, |near| format!(", did you mean `{near}`?"));
-            self.fault(at, format!("unknown fault `{fault}`{help}"));
+            self.unknown(at, "fault", fault, &PROVIDER_FAULTS);
         }
         self.check_details(at, reply);
         if reply.say.is_none()
@@ -383,18 +426,6 @@ const DEFAULT_START: i64 = 1_767_258_000_000;
 
 /// Longest pause between two pieces of a stream, in milliseconds.
 const PAUSE_MS_MAX: u64 = 600_000;
-
-/// Faults that a reply can have.
-const FAULTS: [&str; 8] = [
-    "overloaded",
-    "rate_limited",
-    "server_error",
-    "timeout",
-    "context_length",
-    "dropped",
-    "refused",
-    "unauthorized",
-];
 
 fn plain<T>(items: Vec<(usize, T)>) -> Vec<T> {
     items.into_iter().map(|(_, item)| item).collect()

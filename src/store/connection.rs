@@ -8,6 +8,7 @@ use rusqlite::{Connection, OptionalExtension as _, Params, Row as SqlRow};
 use super::{StoreError, schema, tokenizer, whole};
 use crate::policy::{self, Index, IndexWhen};
 use crate::wire::Row;
+use crate::world::faults::{Faults, Place, WriteFault};
 
 /// Splits a row that carries both a handoff and live text into the two; `None` for any other row.
 ///
@@ -26,6 +27,7 @@ pub struct Store {
     in_memory: bool,
     writes: Cell<u64>,
     depth: Cell<u32>,
+    faults: Faults,
 }
 
 impl Store {
@@ -80,7 +82,28 @@ impl Store {
             in_memory,
             writes: Cell::new(0),
             depth: Cell::new(0),
+            faults: Faults::default(),
         }
+    }
+
+    /// Puts the store under a schedule of faults.
+    #[must_use]
+    pub fn with_faults(mut self, faults: Faults) -> Self {
+        self.faults = faults;
+        self
+    }
+
+    /// What the schedule of faults says to one more transaction.
+    fn meet_fault(&self) -> Result<(), StoreError> {
+        let refused = |code, message: &str| {
+            let error = rusqlite::ffi::Error::new(code);
+            StoreError::Sqlite(rusqlite::Error::SqliteFailure(error, Some(message.to_owned())))
+        };
+        self.faults.before_write(Place::Store, "state.db").map_err(|fault| match fault {
+            WriteFault::Dead => StoreError::ProcessGone,
+            WriteFault::Busy => refused(rusqlite::ffi::SQLITE_BUSY, "database is locked"),
+            WriteFault::Full => refused(rusqlite::ffi::SQLITE_FULL, "database or disk is full"),
+        })
     }
 
     /// Tells the store how rows that carry a handoff beside live text are split.
@@ -131,6 +154,9 @@ impl Store {
             0 => ("BEGIN IMMEDIATE", "COMMIT", "ROLLBACK"),
             _ => ("SAVEPOINT inner", "RELEASE inner", "ROLLBACK TO inner"),
         };
+        if self.depth.get() == 0 {
+            self.meet_fault()?;
+        }
         self.execute(begin, [])?;
         self.depth.set(self.depth.get() + 1);
         let done = run(self).and_then(|done| Ok(self.execute(commit, []).map(|_| done)?));

@@ -14,6 +14,9 @@ pub enum StoreError {
         /// What went wrong.
         message: String,
     },
+    /// The process that wanted to write is gone.
+    #[error("the process is gone")]
+    ProcessGone,
     /// There is no such session.
     #[error("session `{0}` does not exist")]
     NoSession(String),

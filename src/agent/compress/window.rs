@@ -61,7 +61,8 @@ pub fn head_size(rows: &[Row], past: Past, policy: &Compress) -> usize {
     if !policy.head_decay {
         return system.saturating_add(first);
     }
-    let scan = rows.iter().skip(system).take(first.saturating_add(4));
+    let reach = if policy.find_any_handoff { rows.len() } else { first.saturating_add(4) };
+    let scan = rows.iter().skip(system).take(reach);
     if past.compressions >= 1 || past.has_summary || scan.into_iter().any(handoff::is_handoff) {
         return system;
     }

@@ -16,13 +16,25 @@ use crate::ledger::{Compaction, Lane, Name, SessionEnded, SessionStarted, Stored
 use crate::model::{Ask, Model, ModelError};
 use crate::policy::{CompactionStore, CompactionTime, SizeUnit};
 use crate::store::archive::Archival;
+use crate::store::retry::WriteKind;
 use crate::store::rotate::Rotation;
 use crate::store::{NewSession, StoreError, StoredRow};
+use crate::wire::repair::repair;
 use crate::wire::{Chain, Row};
 use crate::world::Millis;
 use crate::world::clock::SECOND;
 
 use super::host::{Run, digest_of};
+
+/// What became of a compressed history in the store.
+enum Kept {
+    /// The session is not stored.
+    Nowhere,
+    /// Rows behind this key are new.
+    InPlace(i64),
+    /// A child goes on, with these rows.
+    Rotated(Name, Vec<StoredRow>),
+}
 
 impl<M: Model> Run<'_, M> {
     /// Asked before each request; false when the turn must end because nothing helps any more.
@@ -80,6 +92,10 @@ impl<M: Model> Run<'_, M> {
         let measure = self.measure();
         let count = agent.transcript.rows().len();
         let tail = rows.len();
+        let kept = match self.keep(&rows, false) {
+            Ok(kept) => kept,
+            Err(error) => return self.not_stored(&error),
+        };
         agent.transcript.replace(rows, measure);
         let event = Compaction {
             committed: true,
@@ -98,7 +114,7 @@ impl<M: Model> Run<'_, M> {
             lost_instructions: Vec::new(),
         };
         self.event(What::Compaction(event));
-        self.commit(agent, false);
+        self.commit(agent, kept);
         self.session.planned = "compaction".into();
     }
 
@@ -147,6 +163,9 @@ impl<M: Model> Run<'_, M> {
             Outcome::Aborted { failure, .. } => {
                 return self.not_compacted(rows.len(), before, &format!("summary failed: {failure:?}"));
             }
+            Outcome::Compacted { rows, report } if self.harness.policy.compress.mend_result => {
+                (repair(rows).rows, report)
+            }
             Outcome::Compacted { rows, report } => (rows, report),
         };
         let todos = &self.session.todos;
@@ -155,6 +174,7 @@ impl<M: Model> Run<'_, M> {
             Ok(candidate) => candidate.rows,
             Err(refusal) => return self.refuse_candidate(rows.len(), before, refusal),
         };
+        let carried_before = self.session.carried.clone();
         if !rows.last().is_some_and(Row::is_user) {
             self.session.carried = carry::split_end(&mut new);
         }
@@ -178,12 +198,22 @@ impl<M: Model> Run<'_, M> {
         };
         agent.transcript.replace(new, measure);
         event.size_after = self.pressure(agent);
+        let kept = match self.keep(agent.transcript.rows(), true) {
+            Ok(kept) => kept,
+            Err(error) => {
+                agent.transcript.replace(rows, measure);
+                self.session.carried = carried_before;
+                self.not_stored(&error);
+                let count = agent.transcript.rows().len();
+                return self.not_compacted(count, before, "it could not be stored");
+            }
+        };
         self.session.compressor.state.committed(event.size_after);
         if self.harness.policy.compress.store == CompactionStore::Rotation {
             event.mode = "rotation".into();
         }
         self.event(What::Compaction(event));
-        self.commit(agent, true);
+        self.commit(agent, kept);
         self.rebuild_prompt("compaction");
         self.session.planned = "compaction".into();
     }
@@ -232,6 +262,16 @@ impl<M: Model> Run<'_, M> {
             system: "",
             rows: &rows,
         };
+        if self.harness.is_killed() {
+            return Err(SummaryFailure::new(FailureKind::Connection, "the process is gone"));
+        }
+        if self.harness.faults.on_summary() {
+            // Another thread of the process; what goes wrong there is told there.
+            let _ = self.harness.tick(1);
+        }
+        if let Some(kind) = self.harness.faults.on_request(Lane::Summary.word()) {
+            return Err(failure_of(&kind));
+        }
         match self.harness.model.reply(&ask) {
             Ok(reply) => reply
                 .text
@@ -245,39 +285,33 @@ impl<M: Model> Run<'_, M> {
         }
     }
 
-    /// The compressed history takes the place of the old one in the store.
-    fn commit(&mut self, agent: &mut Agent, whole: bool) {
-        agent.stored = agent.transcript.rows().len();
-        if !self.session.persisted {
-            return;
-        }
-        let rows = agent.transcript.rows().to_vec();
-        // Smaller rewrites keep the session whatever the knob says.
-        let rotates = whole && self.harness.policy.compress.store == CompactionStore::Rotation;
-        let done = if rotates { self.rotate(&rows) } else { self.archive_rows(&rows) };
-        if let Err(error) = done {
-            tracing::warn!(%error, "the compaction could not be stored");
-            let pause = self.harness.policy.compress.store_failure_cooldown_seconds;
-            let now = self.harness.clock.now();
-            self.session.compressor.state.cool_down(pause, &error.to_string(), now);
-        }
+    /// A compaction that the store refuses is none; the next try waits a while.
+    fn not_stored(&mut self, error: &StoreError) {
+        tracing::warn!(%error, "the compaction could not be stored");
+        let pause = self.harness.policy.compress.store_failure_cooldown_seconds;
+        let now = self.harness.clock.now();
+        self.session.compressor.state.cool_down(pause, &error.to_string(), now);
     }
 
-    fn archive_rows(&mut self, rows: &[Row]) -> Result<(), StoreError> {
-        let now = self.harness.clock.now();
-        let name = self.session.name.clone();
-        let store = &self.harness.store;
-        let live = store.live_rows(&name)?;
-        let newest = live.last().map_or(0, |row| row.id);
-        let carried = carried(live, rows);
-        store.archive(&name, &Archival { rows, carried: &carried, ..Archival::default() }, now)?;
-        if !self.harness.policy.compress.keep_archived {
-            store.delete_archived(&name)?;
+    /// The compressed history has taken the place of the old one: what is new in the store is recorded.
+    fn commit(&mut self, agent: &mut Agent, kept: Kept) {
+        agent.stored = agent.transcript.rows().len();
+        match kept {
+            Kept::Nowhere => {}
+            Kept::InPlace(newest) => {
+                let live = self.harness.store.live_rows(&self.session.name).unwrap_or_default();
+                live.into_iter().filter(|row| row.id > newest).for_each(|row| self.event_stored(row));
+            }
+            Kept::Rotated(child, rows) => {
+                self.event(What::SessionEnded(SessionEnded { reason: "compression".into() }));
+                let before = self.session.conversation();
+                let parent = std::mem::replace(&mut self.session.name, child);
+                self.harness.recorder.rename(&before, &self.session.conversation());
+                let (why, depth) = ("compression".into(), self.session.depth);
+                self.event(What::SessionStarted(SessionStarted { why, parent, depth, persisted: true }));
+                rows.into_iter().for_each(|row| self.event_stored(row));
+            }
         }
-        for row in store.live_rows(&name)?.into_iter().filter(|row| row.id > newest) {
-            self.event_stored(row);
-        }
-        Ok(())
     }
 
     fn event_stored(&mut self, row: StoredRow) {
@@ -288,8 +322,32 @@ impl<M: Model> Run<'_, M> {
         self.event(What::Stored(stored));
     }
 
+    /// Puts the compressed history in the place of the old one in the store. Smaller rewrites than a `whole` compaction
+    /// keep the session whatever the knob says.
+    fn keep(&mut self, rows: &[Row], whole: bool) -> Result<Kept, StoreError> {
+        if !self.session.persisted {
+            return Ok(Kept::Nowhere);
+        }
+        let rotates = whole && self.harness.policy.compress.store == CompactionStore::Rotation;
+        if rotates { self.rotate(rows) } else { self.archive_rows(rows) }
+    }
+
+    fn archive_rows(&mut self, rows: &[Row]) -> Result<Kept, StoreError> {
+        let now = self.harness.clock.now();
+        let name = self.session.name.clone();
+        let live = self.harness.store.live_rows(&name)?;
+        let newest = live.last().map_or(0, |row| row.id);
+        let carried = carried(live, rows);
+        let archival = Archival { rows, carried: &carried, ..Archival::default() };
+        self.harness.stored(WriteKind::Transcript, |store| store.archive(&name, &archival, now))?;
+        if !self.harness.policy.compress.keep_archived {
+            self.harness.store.delete_archived(&name)?;
+        }
+        Ok(Kept::InPlace(newest))
+    }
+
     /// The older way: the session is closed under a lock, and a child goes on with the compressed history.
-    fn rotate(&mut self, rows: &[Row]) -> Result<(), StoreError> {
+    fn rotate(&mut self, rows: &[Row]) -> Result<Kept, StoreError> {
         const HOLDER: &str = "runtime";
         let now = self.harness.clock.now();
         let parent = self.session.name.clone();
@@ -318,16 +376,7 @@ impl<M: Model> Run<'_, M> {
         store.unlock_compression(&parent, HOLDER)?;
         done?;
         let stored = store.live_rows(&child)?;
-        self.event(What::SessionEnded(SessionEnded { reason: "compression".into() }));
-        let before = self.session.conversation();
-        self.session.name = child;
-        self.harness.recorder.rename(&before, &self.session.conversation());
-        let (why, depth) = ("compression".into(), self.session.depth);
-        self.event(What::SessionStarted(SessionStarted { why, parent, depth, persisted: true }));
-        for row in stored {
-            self.event_stored(row);
-        }
-        Ok(())
+        Ok(Kept::Rotated(child, stored))
     }
 
     /// At the end of a turn: the toy scale's check, and micro-compaction where it is on.

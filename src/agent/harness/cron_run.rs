@@ -15,6 +15,7 @@ use crate::ledger::{CronFired, CronJob, Lane, Name, SessionStarted, What};
 use crate::model::Model;
 use crate::scenario::JobSpec;
 use crate::store::NewSession;
+use crate::store::retry::WriteKind;
 use crate::wire::Row;
 
 use super::dispatch::ToolResult;
@@ -186,7 +187,9 @@ impl<M: Model> Harness<M> {
         self.cron_runs += 1;
         let now = self.clock.now();
         let name: Name = format!("cron_{}_{}", job.id(), self.cron_runs).into();
-        self.store.create_session(&NewSession::of(&name, "cron"), now)?;
+        self.stored(WriteKind::Transcript, |store| {
+            store.create_session(&NewSession::of(&name, "cron"), now)
+        })?;
         let started =
             SessionStarted { why: "cron".into(), parent: self.world.clone(), depth: 0, persisted: true };
         self.event(&name, What::SessionStarted(started));
@@ -220,7 +223,7 @@ impl<M: Model> Harness<M> {
         let success = report.completed && !report.failed && declared.is_none();
         let at = cron::Moment::at(now, self.scheduler(0)?.zone());
         store::save_output(&mut *self.home, job.id(), &at, &answer, self.policy.cron.outputs_kept)?;
-        self.store.end_session(&name, "cron_complete", now)?;
+        self.stored(WriteKind::Ordinary, |store| store.end_session(&name, "cron_complete", now))?;
         let error = (!success).then(|| declared.unwrap_or_else(|| "the run gave no answer".to_owned()));
         Ok(Outcome { success, error, delivery_error: report.delivery_error, ..Outcome::default() })
     }

@@ -13,6 +13,7 @@ use crate::agent::turn::Agent;
 use crate::ledger::{Delegation, Lane, Name, SessionStarted, What};
 use crate::model::Model;
 use crate::store::NewSession;
+use crate::store::retry::WriteKind;
 use crate::wire::Row;
 use crate::world::Files as _;
 use crate::world::clock::SECOND;
@@ -31,7 +32,19 @@ pub struct Pending {
     turn: u64,
 }
 
+/// The children of one call, those that run and those that wait.
+#[derive(Debug)]
+pub(super) struct Batch {
+    parent: Parent,
+    granted: Vec<String>,
+    waiting: std::collections::VecDeque<(usize, Task)>,
+    done: Vec<(usize, Entry)>,
+    /// What went wrong with a child that ran between two requests of another.
+    failed: Option<HarnessError>,
+}
+
 /// The agent that asks for children.
+#[derive(Debug, Clone)]
 struct Parent {
     name: Name,
     depth: u64,
@@ -178,10 +191,28 @@ impl<M: Model> Harness<M> {
         tasks: &[Task],
         granted: &[String],
     ) -> Result<Vec<Entry>, HarnessError> {
-        let mut entries = Vec::new();
-        for (index, task) in tasks.iter().enumerate() {
-            entries.push(self.child(parent, index, task, granted)?);
+        self.waiting_children.push(Batch {
+            parent: parent.clone(),
+            granted: granted.to_vec(),
+            waiting: tasks.iter().cloned().enumerate().collect(),
+            done: Vec::new(),
+            failed: None,
+        });
+        let mut failed = None;
+        while failed.is_none() {
+            match self.next_child() {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(error) => failed = Some(error),
+            }
         }
+        let (mut done, beside) =
+            self.waiting_children.pop().map(|batch| (batch.done, batch.failed)).unwrap_or_default();
+        if let Some(error) = failed.or(beside) {
+            return Err(error);
+        }
+        done.sort_by_key(|(index, _)| *index);
+        let mut entries: Vec<Entry> = done.into_iter().map(|(_, entry)| entry).collect();
         self.fit(parent, &mut entries)?;
         let event = Delegation {
             accepted: true,
@@ -191,6 +222,30 @@ impl<M: Model> Harness<M> {
         };
         self.event(&parent.name, What::Delegation(event));
         Ok(entries)
+    }
+
+    /// Runs the child that waits next in the innermost delegation; false when none waits.
+    fn next_child(&mut self) -> Result<bool, HarnessError> {
+        let depth = self.waiting_children.len();
+        let Some(batch) = self.waiting_children.last_mut() else { return Ok(false) };
+        let Some((index, task)) = batch.waiting.pop_front() else { return Ok(false) };
+        let (parent, granted) = (batch.parent.clone(), batch.granted.clone());
+        let entry = self.child(&parent, index, &task, &granted)?;
+        // A child's own delegations have come and gone; its batch is in its place again.
+        if let Some(batch) = depth.checked_sub(1).and_then(|at| self.waiting_children.get_mut(at)) {
+            batch.done.push((index, entry));
+        }
+        Ok(true)
+    }
+
+    /// While a child waits for its reply, the one that waits next runs. What goes wrong with it is told when the
+    /// delegation ends: the child that waited is not to blame.
+    pub(super) fn run_waiting_child(&mut self) {
+        if let Err(error) = self.next_child()
+            && let Some(batch) = self.waiting_children.last_mut()
+        {
+            batch.failed.get_or_insert(error);
+        }
     }
 
     /// Cuts the summaries to what the parent can take in; the full texts go to files.
@@ -226,10 +281,8 @@ impl<M: Model> Harness<M> {
         let mark = json!({ "_delegate_from": &*parent.name });
         new.model_config = mark.as_object();
         let known_parent = self.store.session(&parent.name)?.is_some();
-        self.store.create_session(
-            &if known_parent { new.clone().child_of(&parent.name) } else { new.clone() },
-            now,
-        )?;
+        let new = if known_parent { new.clone().child_of(&parent.name) } else { new.clone() };
+        self.stored(WriteKind::Transcript, |store| store.create_session(&new, now))?;
         let depth = parent.depth + 1;
         let started =
             SessionStarted { why: "delegate".into(), parent: parent.name.clone(), depth, persisted: true };
@@ -265,7 +318,8 @@ impl<M: Model> Harness<M> {
                 retries: u64::from(retry),
             });
         }
-        self.store.end_session(&name, "agent_close", self.clock.now())?;
+        let ended_at = self.clock.now();
+        self.stored(WriteKind::Ordinary, |store| store.end_session(&name, "agent_close", ended_at))?;
         let ended = Ended {
             text: report.answer.unwrap_or_default(),
             completed: report.completed,

@@ -5,9 +5,11 @@ use crate::agent::delegate;
 use crate::agent::transcript::Measure;
 use crate::agent::turn::{Agent, Host, StoreFault, ToolOutcome};
 use crate::cache::{Observed, Ttl};
-use crate::ledger::{Name, PromptView, RequestFacts, Response, Stored, ToolRefused, Usage, What};
+use crate::ledger::{Lane, Name, PromptView, RequestFacts, Response, Stored, ToolRefused, Usage, What};
 use crate::model::{Ask, Model, ModelError, Reply};
+use crate::store::retry::WriteKind;
 use crate::wire::{Chain, Level, Row, Segment, ToolCall};
+use crate::world::faults::worth_retrying;
 
 use super::{Harness, Session};
 
@@ -50,6 +52,7 @@ impl<M: Model> Run<'_, M> {
         let conversation = self.session.conversation();
         let copied_from = self.session.copied_from.as_ref();
         let id = self.harness.recorder.request(&conversation, copied_from, &view, facts);
+        self.harness.faults.after_event();
         let observed = Observed {
             chains: transcript.chains(),
             sizes: transcript.sizes(),
@@ -164,6 +167,15 @@ impl<M: Model> Host for Run<'_, M> {
                 return Err(ModelError::Provider { kind: why, retry: false });
             }
         };
+        let lane = self.session.lane.word();
+        if let Some(kind) = self.harness.faults.on_request(lane) {
+            self.failed(request, &kind);
+            let retry = worth_retrying(&kind);
+            return Err(ModelError::Provider { kind, retry });
+        }
+        if self.session.lane == Lane::Child && self.harness.faults.interleaves() {
+            self.harness.run_waiting_child();
+        }
         let ask = Ask {
             lane: self.session.lane,
             session: &self.session.name,
@@ -213,10 +225,10 @@ impl<M: Model> Host for Run<'_, M> {
             return Err(StoreFault("the process is gone".to_owned()));
         }
         let now = self.harness.clock.now();
+        let name = &self.session.name;
         let ids = self
             .harness
-            .store
-            .append(&self.session.name, rows, now)
+            .stored(WriteKind::Transcript, |store| store.append(name, rows, now))
             .map_err(|error| StoreFault(error.to_string()))?;
         for (row, id) in rows.iter().zip(ids) {
             let stored = Stored {
@@ -244,6 +256,10 @@ impl<M: Model> Host for Run<'_, M> {
 
     fn hints(&mut self, call: &ToolCall) -> Vec<String> {
         self.subdirectory_hints(call)
+    }
+
+    fn interrupted(&mut self) -> bool {
+        self.session.lane == Lane::Review && self.harness.faults.is_cancelled()
     }
 
     fn window(&self) -> Option<i64> {

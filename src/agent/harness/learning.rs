@@ -201,6 +201,9 @@ impl<M: Model> Harness<M> {
         };
         self.event(&name, What::ReviewStarted(started));
         let ran = self.run_loop(&mut fork, Row::user(review::instruction(scope, None)));
+        if self.faults.take_cancelled() {
+            parent.slot.new_turn();
+        }
         parent.slot.finish(number);
         let ran = ran?;
         let told = review::report(

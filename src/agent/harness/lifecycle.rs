@@ -3,12 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::agent::compress::carry::Todo;
-use crate::agent::turn::Agent;
+use crate::agent::guard::Guard;
+use crate::agent::review::IdleQueue;
+use crate::agent::turn::{Agent, UNANSWERED};
 use crate::ledger::{
-    Lane, MemoryWrite, Name, Resumed, SessionEnded, SessionStarted, StoreState, Stored, What,
+    Event, Lane, MemoryWrite, Name, Resumed, SessionEnded, SessionStarted, StoreState, Stored, What,
 };
 use crate::model::Model;
 use crate::policy::ResultOrder;
+use crate::store::retry::WriteKind;
 use crate::store::{NewSession, StoredRow};
 use crate::wire::Row;
 
@@ -62,11 +65,10 @@ impl<M: Model> Harness<M> {
         let now = self.clock.now();
         let key = Name::from(name);
         let mut new = NewSession::of(name, "cli");
-        new.model = Some(&self.policy.prompt.model);
-        self.store.create_session(
-            &parent.map_or_else(|| new.clone(), |parent| new.clone().child_of(parent)),
-            now,
-        )?;
+        let model = self.policy.prompt.model.clone();
+        new.model = Some(&model);
+        let new = parent.map_or_else(|| new.clone(), |parent| new.clone().child_of(parent));
+        self.stored(WriteKind::Transcript, |store| store.create_session(&new, now))?;
         let started = SessionStarted {
             why: if parent.is_some() { "compression".into() } else { "fresh".into() },
             parent: parent.unwrap_or_default().into(),
@@ -131,6 +133,9 @@ impl<M: Model> Harness<M> {
         session.todos = Todo::of_history(&rows);
         agent.transcript.replace(rows, measure);
         agent.stored = agent.transcript.rows().len();
+        if self.policy.turn.close_failed && agent.transcript.last().is_some_and(Row::is_user) {
+            agent.transcript.push(Row::assistant(UNANSWERED), measure);
+        }
         // As on the first turn of a fresh process: the memory nudge goes on where it would have stood.
         let interval = self.policy.review.memory_interval;
         agent.counters.turns_since_memory = if interval > 0 { turns % interval } else { 0 };
@@ -170,7 +175,8 @@ impl<M: Model> Harness<M> {
         let key = Name::from(name);
         // A rotation gave the conversation another session.
         let own = self.sessions.get(name).map_or_else(|| key.clone(), |session| session.name.clone());
-        self.store.end_session(&own, reason, self.clock.now())?;
+        let now = self.clock.now();
+        self.stored(WriteKind::Ordinary, |store| store.end_session(&own, reason, now))?;
         self.event(&own, What::SessionEnded(SessionEnded { reason: reason.into() }));
         if self.open.as_ref() == Some(&key) {
             self.open = None;
@@ -203,10 +209,20 @@ impl<M: Model> Harness<M> {
         ok
     }
 
+    /// Takes the events out of the ledger that are there.
+    pub fn take_events(&mut self) -> Vec<Event> {
+        self.recorder.take()
+    }
+
+    /// Lets go of a session that ended for good.
+    pub fn let_go(&mut self, name: &str) {
+        self.forget(name);
+        self.recorder.forget_session(name);
+    }
+
     /// A process is gone: what it held in memory of a session is lost.
     pub fn forget(&mut self, name: &str) {
         self.sessions.remove(name);
-        self.killed_after = None;
         if self.open.as_deref() == Some(name) {
             self.open = None;
         }
@@ -214,12 +230,7 @@ impl<M: Model> Harness<M> {
 
     /// Every session whose rows go to the store.
     fn persisted(&self) -> BTreeSet<Name> {
-        let events = &self.recorder.ledger().events;
-        let started = events.iter().filter_map(|event| match &event.what {
-            What::SessionStarted(started) if started.persisted => Some(event.session.clone()),
-            _ => None,
-        });
-        started.collect()
+        self.recorder.persisted().clone()
     }
 
     /// The live rows of every session as texts with their role.
@@ -240,6 +251,42 @@ impl<M: Model> Harness<M> {
             all.insert(name.to_string(), rows.into_iter().map(|row| shown(row.into_row())).collect());
         }
         Ok(all)
+    }
+
+    /// A new process stands where a dead one was. Of that one, home and store are left; names that it had given out
+    /// are not given out again. Answers the session that was open.
+    pub fn restart(&mut self) -> Option<Name> {
+        self.faults.restart();
+        self.record_faults();
+        self.sessions.clear();
+        self.schedulers.clear();
+        self.waiting_children.clear();
+        self.waiting_reviews = IdleQueue::new(super::learning::max_age(&self.policy.review));
+        self.guard = Guard::new(&self.policy.guard);
+        self.skills_changed = false;
+        self.open.take()
+    }
+
+    /// Acts without a name go to this session, which the next of them takes up.
+    pub fn reopen_later(&mut self, name: &str) {
+        self.open = Some(name.into());
+    }
+
+    /// True when a process holds this session.
+    pub fn holds(&self, name: &str) -> bool {
+        self.sessions.contains_key(name)
+    }
+
+    /// Takes a session up wherever it is: the one that is held, else from the store, else anew.
+    ///
+    /// # Errors
+    /// When the store refuses.
+    pub fn take_up(&mut self, name: &str) -> Result<(), HarnessError> {
+        if self.holds(name) {
+            return Ok(());
+        }
+        let known = self.store.session(&self.store.resume_target(name)?)?.is_some();
+        if known { self.resume(name) } else { self.begin(name, None) }
     }
 
     /// Records what the store holds of every session.

@@ -12,6 +12,7 @@ use crate::agent::threats::{Scanner, Scope};
 use crate::ledger::{Catalogue, Lane, Name, PromptReady, ThreatFound, What};
 use crate::model::Model;
 use crate::policy::PromptClock;
+use crate::store::retry::WriteKind;
 use crate::wire::{Chain, Level, Row, Segment, ToolCall};
 use crate::world::terminal::WORKSPACE;
 
@@ -154,7 +155,8 @@ impl<M: Model> Run<'_, M> {
     pub(super) fn build_prompt(&mut self, why: &str) -> Result<(), HarnessError> {
         let prompt = self.render();
         if self.session.persisted {
-            self.harness.store.store_prompt(&self.session.name, Some(&prompt.text))?;
+            let name = &self.session.name;
+            self.harness.stored(WriteKind::Ordinary, |store| store.store_prompt(name, Some(&prompt.text)))?;
         }
         self.adopt(prompt, why, true);
         Ok(())
@@ -173,8 +175,10 @@ impl<M: Model> Run<'_, M> {
             self.session.catalogue = Some(prompt.catalogue);
             return;
         }
+        let name = &self.session.name;
         if self.session.persisted
-            && let Err(error) = self.harness.store.store_prompt(&self.session.name, Some(&prompt.text))
+            && let Err(error) =
+                self.harness.stored(WriteKind::Ordinary, |store| store.store_prompt(name, Some(&prompt.text)))
         {
             // The next fresh process will rebuild; this one goes on with what it has.
             tracing::warn!(%error, "the rebuilt prompt could not be stored");

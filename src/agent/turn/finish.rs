@@ -1,9 +1,12 @@
 //! Leaving the loop: every exit leaves a history that a provider accepts and an honest report.
 
 use crate::model::ModelError;
-use crate::wire::Row;
+use crate::wire::{Row, ToolCall};
 
 use super::{Host, Turn, TurnReport, text};
+
+/// Closes a user row that got no answer.
+pub const UNANSWERED: &str = "I could not answer this.";
 
 impl<H: Host> Turn<'_, H> {
     /// An early end: nothing half-made stays, a trailing result is closed by a visible row.
@@ -19,9 +22,27 @@ impl<H: Host> Turn<'_, H> {
             self.report.answer = Some(format!("I had to stop: {why}."));
             self.report.answer_is_synthetic = true;
         }
+        self.close_open();
         self.flush();
         self.report.budget_used = self.budget.used();
         self.report
+    }
+
+    /// A user row that got no answer is closed, so that the next one does not have to be merged into it: that would
+    /// change a row which was sent already.
+    fn close_open(&mut self) {
+        if !self.policy.close_failed {
+            return;
+        }
+        let open: Vec<ToolCall> =
+            self.agent.transcript.last().map(|row| row.call_list().to_vec()).unwrap_or_default();
+        for call in &open {
+            self.refuse(call, "interrupted", "not run: the turn could not go on");
+        }
+        let last = self.agent.transcript.last();
+        if !open.is_empty() || last.is_some_and(Row::is_user) {
+            self.push(Row::assistant(UNANSWERED));
+        }
     }
 
     pub(super) fn leave(mut self, exit: Option<&'static str>) -> Result<TurnReport, ModelError> {
@@ -48,6 +69,7 @@ impl<H: Host> Turn<'_, H> {
             self.report.answer_is_synthetic = true;
         }
         self.explain_fragments(exit);
+        self.close_open();
         self.flush();
         let below = self.policy.iterations_max.is_none_or(|max| self.report.iterations < max);
         self.report.completed = self.answer.is_some()

@@ -114,7 +114,7 @@ impl<H: Host> Turn<'_, H> {
         self.push(Row::calls(content, reply.calls.clone()));
     }
 
-    fn refuse(&mut self, call: &ToolCall, by: &'static str, text: &str) {
+    pub(super) fn refuse(&mut self, call: &ToolCall, by: &'static str, text: &str) {
         self.host.refused(self.agent, call, by, text);
         let answer = serde_json::json!({ "error": text }).to_string();
         self.push(Row::result(calls::result_id(&call.id), call.name.clone(), answer));
@@ -203,7 +203,9 @@ impl<H: Host> Turn<'_, H> {
             interrupted |= stop_after_run;
             if batch.is_some() {
                 self.finish_order(first);
-                self.flush();
+                if !self.policy.fit_before_store {
+                    self.flush();
+                }
             }
         }
         if interrupted {
@@ -251,7 +253,7 @@ impl<H: Host> Turn<'_, H> {
         }
         let row = self.shape(call, &outcome.text, outcome.failed);
         self.push(row);
-        if store {
+        if store && !self.policy.fit_before_store {
             self.flush();
         }
         outcome.interrupt

@@ -311,6 +311,7 @@ fn reply(tools: &[String], ids: &mut u64) -> Reply {
 /// A fresh runtime with such a model.
 pub(super) fn harness_with(policy: Policy) -> Option<Harness<Prepared>> {
     let parts = Parts {
+        faults: crate::world::Faults::default(),
         clock: Clock::at(NOW),
         streams: Streams::new(1),
         home: Box::new(MemFiles::new()),

@@ -65,6 +65,14 @@ knobs! {
         retry_unknown: bool = false, "switch", "hermes-lab", "L4";
         /// Each time rows are stored the whole conversation is handed over again.
         store_everything: bool = false, "switch", "hermes-lab", "L4";
+        /// Results are fitted into the budget of their round before they are stored, so that a resume sends what was
+        /// sent.
+        fit_before_store: bool = false, "switch", "lab: Hermes stores each result first", "L4";
+        /// A message that cannot be stored is not sent.
+        store_before_send: bool = false, "switch", "lab: Hermes sends it all the same", "L4";
+        /// A user message that got no answer is closed by a row of the harness, so that the next message is not merged
+        /// into it.
+        close_failed: bool = false, "switch", "lab: Hermes merges the next message into it", "L1";
         /// A history that may be broken is mended before it is sent.
         repair_history: bool = true, "switch", "Hermes agent/agent_runtime_helpers.py:743", "L4";
         /// Calls that a dead process left without a result are kept and answered with "unknown" when the session is taken up again; off, they are dropped, and nothing tells the model that they may have run.
