@@ -332,6 +332,7 @@ fn the_store_of_a_runtime_tells_a_handoff_from_the_request_beside_it() {
             cache: cache::for_policy(&policy),
             terminal: Terminal::new(Vec::new()),
             header: Header::default(),
+            faults: hermes_lab::world::Faults::default(),
             policy,
         },
         ScriptedModel::new(&[]),

@@ -57,12 +57,13 @@ impl<'a> Acp<'a> {
 
     fn greet(&mut self) -> Result<(), AgentError> {
         let hello = json!({ "protocolVersion": PROTOCOL, "clientCapabilities": {} });
-        self.call("initialize", "starting", hello).map(|_| ())
+        self.call("initialize", "starting", &hello).map(|_| ())
     }
 
     pub(super) fn open(&mut self, name: &str) -> Result<(), AgentError> {
         let at = self.place.work.display().to_string();
-        let answer = self.call("session/new", "opening a session", json!({ "cwd": at, "mcpServers": [] }))?;
+        let answer =
+            self.call("session/new", "opening a session", &json!({ "cwd": at, "mcpServers": [] }))?;
         let id = answer["sessionId"].as_str().unwrap_or_default().to_owned();
         self.sessions.insert(name.to_owned(), id);
         Ok(())
@@ -75,14 +76,14 @@ impl<'a> Acp<'a> {
         self.greet()?;
         let at = self.place.work.display().to_string();
         let load = json!({ "sessionId": id, "cwd": at, "mcpServers": [] });
-        self.call("session/load", "opening a session again", load).map(|_| ())
+        self.call("session/load", "opening a session again", &load).map(|_| ())
     }
 
     pub(super) fn prompt(&mut self, session: &str, text: &str) -> Result<String, AgentError> {
         let id = self.id_of(session)?;
         self.answer.clear();
         let prompt = json!({ "sessionId": id, "prompt": [{ "type": "text", "text": text }] });
-        self.call("session/prompt", "a turn", prompt)?;
+        self.call("session/prompt", "a turn", &prompt)?;
         Ok(std::mem::take(&mut self.answer))
     }
 
@@ -94,7 +95,7 @@ impl<'a> Acp<'a> {
         self.sessions.get(name).cloned().ok_or_else(|| AgentError::UnknownSession(name.to_owned()))
     }
 
-    fn call(&mut self, method: &str, doing: &'static str, params: Value) -> Result<Value, AgentError> {
+    fn call(&mut self, method: &str, doing: &'static str, params: &Value) -> Result<Value, AgentError> {
         self.ids += 1;
         let id = self.ids;
         self.write(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }), doing)?;

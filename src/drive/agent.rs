@@ -125,7 +125,8 @@ impl Tail {
     }
 
     pub(super) fn text(&self) -> String {
-        self.0.iter().map(|line| format!("  {line}\n")).collect()
+        let lines: Vec<String> = self.0.iter().map(|line| format!("  {line}")).collect();
+        lines.join("\n")
     }
 }
 

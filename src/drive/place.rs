@@ -105,9 +105,10 @@ pub(super) fn changes(before: &[(String, Chain)], after: &[(String, Chain)]) -> 
     let find = |list: &[(String, Chain)], path: &String| {
         list.binary_search_by(|(known, _)| known.cmp(path)).ok().map(|at| list[at].1)
     };
-    let written = after.iter().filter_map(|(path, digest)| {
-        (find(before, path) != Some(*digest)).then(|| (path.clone(), "file_written"))
-    });
+    let written = after
+        .iter()
+        .filter(|(path, digest)| find(before, path) != Some(*digest))
+        .map(|(path, _)| (path.clone(), "file_written"));
     let removed = before
         .iter()
         .filter(|(path, _)| find(after, path).is_none())

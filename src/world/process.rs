@@ -5,20 +5,19 @@
 //! the system shows environments, whatever else carries its mark.
 //!
 //! Never: a shell in between, an inherited variable.
-#![expect(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "this is the seam behind which real programs run"
-)]
+#![expect(clippy::disallowed_methods, reason = "this is the seam behind which real programs run")]
 
 use std::io::{self, BufRead as _, Write as _};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 /// Variable that marks a process and everything that it starts.
 const MARK: &str = "HERMES_LAB_PROCESS";
+/// Tells the processes of one lab apart: none may take another's children for its own.
+static COUNT: AtomicU64 = AtomicU64::new(0);
 /// Longest line that is kept of what a program prints, in bytes.
 const LINE_BYTES_MAX: usize = 4 << 20;
 /// Time that a program gets to end when it is asked to.
@@ -64,9 +63,7 @@ impl Process {
         let Some((program, arguments)) = spec.command.split_first() else {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "no command"));
         };
-        // Two processes of one lab must not take each other's children for their own.
-        static COUNT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
-        let number = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let mark = format!("{}-{number}", std::process::id());
         let mut command = Command::new(program);
         command
@@ -230,7 +227,7 @@ mod tests {
             environment: vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())],
             directory: PathBuf::from("/"),
         })
-        .unwrap()
+        .expect("a shell starts")
     }
 
     const SOON: Duration = Duration::from_secs(10);

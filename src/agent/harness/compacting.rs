@@ -300,7 +300,9 @@ impl<M: Model> Run<'_, M> {
             Kept::Nowhere => {}
             Kept::InPlace(newest) => {
                 let live = self.harness.store.live_rows(&self.session.name).unwrap_or_default();
-                live.into_iter().filter(|row| row.id > newest).for_each(|row| self.event_stored(row));
+                for row in live.into_iter().filter(|row| row.id > newest) {
+                    self.event_stored(row);
+                }
             }
             Kept::Rotated(child, rows) => {
                 self.event(What::SessionEnded(SessionEnded { reason: "compression".into() }));
@@ -309,7 +311,9 @@ impl<M: Model> Run<'_, M> {
                 self.harness.recorder.rename(&before, &self.session.conversation());
                 let (why, depth) = ("compression".into(), self.session.depth);
                 self.event(What::SessionStarted(SessionStarted { why, parent, depth, persisted: true }));
-                rows.into_iter().for_each(|row| self.event_stored(row));
+                for row in rows {
+                    self.event_stored(row);
+                }
             }
         }
     }
