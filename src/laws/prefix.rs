@@ -126,7 +126,12 @@ impl State {
                 if seen.first {
                     return;
                 }
-                let session = self.sessions.entry(event.session.clone()).or_default();
+                // A review between a compaction and the next turn does not use up what was declared for that turn.
+                let mut own = Session::default();
+                let session = match request.lane {
+                    Lane::Review => &mut own,
+                    _ => self.sessions.entry(event.session.clone()).or_default(),
+                };
                 extends(seen, event, request, new.as_ref(), session, bench);
             }
             _ => {}

@@ -17,12 +17,13 @@ use acts::{Acts, call};
 /// head of a compacted history again when a long tool group hides the summary; results that are put aside to fit the
 /// budget of their round stand in the store in full; a message that could not be
 /// stored is sent all the same; and a summary beside a calling row is joined with it only by the next process.
-pub const CLOSED: [(&str, &str); 5] = [
+pub const CLOSED: [(&str, &str); 6] = [
     ("turn.close_failed", "true"),
     ("turn.fit_before_store", "true"),
     ("turn.store_before_send", "true"),
     ("compress.find_any_handoff", "true"),
     ("compress.mend_result", "true"),
+    ("delegate.spawns_per_turn_max", "10"),
 ];
 
 /// Steps of a run, at least and at most.
