@@ -331,9 +331,8 @@ fn a_review_starts_when_its_nudge_is_due_and_an_answer_was_given() {
     }
 }
 
-/// The calls of a review that are answered otherwise than the case says; `says_where` lets a delete name the skill
-/// that took the content in.
-fn mistaken_calls(says_where: bool) -> Vec<String> {
+/// The calls of a review that are answered otherwise than the case says.
+fn mistaken_calls(skills: &policy::Skills) -> Vec<String> {
     let case = "review-tool-gate";
     let (expected, context) = (expected(case), whole(case, "context.json"));
     let body = |description: &str| {
@@ -364,10 +363,6 @@ fn mistaken_calls(says_where: bool) -> Vec<String> {
             "skill_view" => "view",
             _ => continue,
         });
-        if says_where && args["action"] == "delete" {
-            // The real tool wants a review to say where the content went.
-            step["absorbed_into"] = json!("site-deploy");
-        }
         for (from, to) in [("old", "old_string"), ("new", "new_string")] {
             if let Some(value) = args.get(from) {
                 step[to] = value.clone();
@@ -382,6 +377,7 @@ fn mistaken_calls(says_where: bool) -> Vec<String> {
     let given = json!({
         "tree": tree, "usage": records, "bundled": bundled, "hub": [], "origin": "background_review",
         "steps": steps, "policy": "managed_only",
+        "config": { "skills.review_delete_absorbs": skills.review_delete_absorbs },
     });
     let got = answer("skills.scenario", &given);
     let allowed: BTreeSet<String> =
@@ -404,7 +400,8 @@ fn mistaken_calls(says_where: bool) -> Vec<String> {
 
 #[test]
 fn a_review_changes_only_what_the_agent_made_and_what_it_has_read() {
-    assert_eq!(mistaken_calls(true), [""; 0]);
+    let hardened = preset::policy("hardened").unwrap().unwrap();
+    assert_eq!(mistaken_calls(&hardened.skills), [""; 0]);
 }
 
 /// One session per document, each with one message.
@@ -553,7 +550,7 @@ fn the_default_fails_just_the_cases_that_are_listed_as_deliberate() {
     let by_default: [(&str, Vec<String>); 4] = [
         ("guard-shell-spellings", misjudged(&policy::Guard::default())),
         ("memory-delimiter-inside-entry", lost_entries("any")),
-        ("review-tool-gate", mistaken_calls(false)),
+        ("review-tool-gate", mistaken_calls(&policy::Skills::default())),
         ("search-literal-queries", misled_queries("any")),
     ];
     let listed = deliberate().cases;
@@ -562,9 +559,9 @@ fn the_default_fails_just_the_cases_that_are_listed_as_deliberate() {
         assert!(!faults.is_empty(), "{case} holds by default now; strike it from the list");
         assert!(difference.real.len() > 20, "{case} needs a reason");
         let hardened = preset::policy("hardened").unwrap().unwrap();
-        let turned = hardened.get(&difference.mended_by).map(|value| value.to_string());
-        let known = difference.mended_by.is_empty() || turned.as_deref() == Some("true");
-        assert!(known, "{case}: the preset does not turn on `{}`", difference.mended_by);
+        let (knob, default) = (&difference.mended_by, policy::Policy::default());
+        let turned = hardened.get(knob).is_some_and(|value| default.get(knob) != Some(value));
+        assert!(turned, "{case}: the preset does not turn `{knob}`");
     }
     for (case, faults) in &by_default {
         assert!(faults.is_empty() || listed.contains_key(*case), "{case}: {faults:?} is not listed");

@@ -295,7 +295,7 @@ pub struct Deliberate {
 pub struct CaseDifference {
     /// What the real agent does.
     pub real: String,
-    /// The switch that mends it; empty when none does.
+    /// The knob that mends it.
     pub mended_by: String,
 }
 

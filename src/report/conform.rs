@@ -50,11 +50,7 @@ pub fn text(report: &Report) -> String {
 fn cases(cases: &BTreeMap<String, CaseDifference>) -> String {
     let mut text = String::from("\nfault cases that the default gets wrong as the real agent does\n");
     for (case, difference) in cases {
-        let mended = match difference.mended_by.as_str() {
-            "" => "no knob mends it".to_owned(),
-            knob => format!("`{knob}` mends it"),
-        };
-        text.push_str(&format!("  {case}: it {}; {mended}\n", difference.real));
+        text.push_str(&format!("  {case}: it {}; `{}` mends it\n", difference.real, difference.mended_by));
     }
     text
 }
