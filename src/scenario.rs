@@ -73,6 +73,7 @@ pub fn shipped() -> &'static [(&'static str, &'static str)] {
         ("schedule", include_str!("../scenarios/schedule.toml")),
         ("runaway", include_str!("../scenarios/runaway.toml")),
         ("swarm", include_str!("../scenarios/swarm.toml")),
+        ("merging", include_str!("../scenarios/merging.toml")),
         ("real-loop", include_str!("../scenarios/real-loop.toml")),
         ("real-shell", include_str!("../scenarios/real-shell.toml")),
         ("real-resume", include_str!("../scenarios/real-resume.toml")),

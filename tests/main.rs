@@ -14,6 +14,7 @@ mod guard_hardened;
 mod hardened_threats;
 mod lab;
 mod laws;
+mod limits;
 mod mechanism_cases;
 mod months;
 mod props;

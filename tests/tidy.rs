@@ -77,6 +77,26 @@ fn a_room_imports_only_what_lies_below_it() {
 }
 
 #[test]
+fn every_knob_is_read_by_what_a_run_does() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let not_a_run = [root.join("policy"), root.join("lab/conform")];
+    let texts: Vec<String> = sources("src")
+        .into_iter()
+        .filter(|(path, _)| !not_a_run.iter().any(|dir| path.starts_with(dir)))
+        .map(|(_, text)| text)
+        .collect();
+    for knob in hermes_lab::policy::Policy::knobs() {
+        let (_, field) = knob.name.split_once('.').unwrap();
+        let ends = |after: &str| !after.starts_with(|c: char| c.is_alphanumeric() || c == '_' || c == '(');
+        let read = |text: &String| {
+            let needle = format!(".{field}");
+            text.match_indices(&needle).any(|(at, _)| ends(&text[at + needle.len()..]))
+        };
+        assert!(texts.iter().any(read), "nothing reads {}", knob.name);
+    }
+}
+
+#[test]
 fn every_dependency_says_why_it_is_here() {
     let manifest = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml")).unwrap();
     let mut inside = false;

@@ -15,10 +15,11 @@
 //!
 //! The real agent compacts when the next prompt passes a threshold: old tool output becomes one-liners, the middle becomes
 //! a summary, the tail stays, and the new history takes the old one's place in the store under a lease. Differs: a summary
-//! is never merged into a tool result; a review never compacts; a scripted summary answers at once, so the time limits of
-//! the summary call have nothing to measure; the gateway's own limit of rows has no gateway to work in. Unread by the runtime, kept for the vectors: the estimates of the turn's
-//! start (`gate::preflight_due`, `gate::made_progress`, `gate::another_pass`), since every request is weighed anyway, and
-//! the changes of model that no act makes (`run::Compressor::switch_model`, `learn_summary_window`, `adopt_window`).
+//! is never merged into a tool result; a review never compacts; a scripted summary comes in one piece, so that its two time
+//! limits, of waiting without progress and in all, are one. Unread by the runtime, kept for the vectors: the estimates of
+//! the turn's start (`gate::preflight_due`, `gate::made_progress`, `gate::another_pass`), since every request is weighed
+//! anyway, and the changes of model that no act makes (`run::Compressor::switch_model`, `learn_summary_window`,
+//! `adopt_window`).
 
 pub mod assemble;
 pub mod carry;

@@ -9,6 +9,7 @@
 
 mod compacting;
 mod cron_run;
+mod curating;
 mod delegating;
 mod delivering;
 mod dispatch;
@@ -119,6 +120,7 @@ pub struct Harness<M> {
     /// Processes that scan for due jobs.
     schedulers: Vec<Scheduler>,
     cron_runs: u64,
+    consolidations: u64,
     /// Order in which the tool server lists its tools.
     tool_order_seed: u64,
     faults: Faults,
@@ -162,6 +164,7 @@ impl<M: Model> Harness<M> {
             children: 0,
             schedulers: Vec::new(),
             cron_runs: 0,
+            consolidations: 0,
             tool_order_seed: 0,
             faults: parts.faults,
             waiting_children: Vec::new(),
@@ -271,12 +274,20 @@ impl<M: Model> Harness<M> {
 
     /// The model takes its time.
     fn reply_takes_time(&mut self) {
+        self.reply_within(Millis::MAX);
+    }
+
+    /// The model takes its time, as long as the caller waits; false when it would have taken longer.
+    fn reply_within(&mut self, patience: Millis) -> bool {
         let (low, high) = (self.policy.turn.reply_ms_min, self.policy.turn.reply_ms_max);
-        if high > 0 {
-            let drawn = self.reply_times.between(low.min(high), high);
-            self.clock.advance(Millis::try_from(drawn).unwrap_or(Millis::MAX));
-            self.recorder.set_now(self.clock.now());
+        if high == 0 {
+            return true;
         }
+        let drawn = self.reply_times.between(low.min(high), high);
+        let takes = Millis::try_from(drawn).unwrap_or(Millis::MAX);
+        self.clock.advance(takes.min(patience));
+        self.recorder.set_now(self.clock.now());
+        takes <= patience
     }
 
     fn event(&mut self, session: &Name, what: What) {

@@ -139,6 +139,7 @@ pub const SHIPPED: &[(&str, &str)] = &[
     ("D39", include_str!("../../breaks/D39.toml")),
     ("D40", include_str!("../../breaks/D40.toml")),
     ("D41", include_str!("../../breaks/D41.toml")),
+    ("D42", include_str!("../../breaks/D42.toml")),
 ];
 
 /// Loads a break; `file` names it in diagnostics.

@@ -118,6 +118,11 @@ pub const FIGURES: &[Figure] = &[
     },
     Figure { name: "review_requests", says: "requests of the review lane", read: review_requests },
     Figure {
+        name: "scheduled_skills_gone",
+        says: "skills that scheduled jobs name and that the last curator pass left nowhere",
+        read: scheduled_skills_gone,
+    },
+    Figure {
         name: "search_answers",
         says: "sessions that every search answered with, by query",
         read: outcomes::search_answers,
@@ -142,6 +147,11 @@ pub const FIGURES: &[Figure] = &[
         name: "skills_skipped",
         says: "skills that the last curator pass left alone because nobody signed them",
         read: skills_skipped,
+    },
+    Figure {
+        name: "skills_merged",
+        says: "skills whose content the last curator pass had put into another, as from → into",
+        read: skills_merged,
     },
     Figure {
         name: "skills_stale",
@@ -406,6 +416,17 @@ fn last_curator(ledger: &Ledger) -> Option<&crate::ledger::CuratorRan> {
         What::CuratorRan(ran) => Some(ran),
         _ => None,
     })
+}
+
+fn scheduled_skills_gone(ledger: &Ledger) -> Value {
+    let gone = |ran: &crate::ledger::CuratorRan| {
+        ran.scheduled.iter().filter(|skill| !ran.present.contains(skill)).count()
+    };
+    json!(last_curator(ledger).map_or(0, gone))
+}
+
+fn skills_merged(ledger: &Ledger) -> Value {
+    sorted(last_curator(ledger).map_or(&[][..], |ran| &ran.merged).iter().map(|name| &**name))
 }
 
 fn skills_present(ledger: &Ledger) -> Value {

@@ -356,7 +356,10 @@ fn perform(harness: &mut Harness<ScriptedModel>, scenario: &Scenario, act: &Act)
                 let target = scenario.start + day * clock::DAY;
                 harness.wait(target - harness.now())?;
             }
-            harness.curate()?;
+            harness.model.load(Lane::Curator, &curator.curator, 0);
+            let done = harness.curate();
+            harness.model.clear(Lane::Curator);
+            done?;
             curator.restore.iter().for_each(|skill| harness.restore_skill(skill));
             Ok(())
         }
@@ -370,7 +373,7 @@ fn perform(harness: &mut Harness<ScriptedModel>, scenario: &Scenario, act: &Act)
         }
         Act::Tick(tick) => {
             harness.model.load(Lane::Cron, &tick.cron, 0);
-            let done = harness.tick(tick.schedulers);
+            let done = harness.tick_for(tick.schedulers, tick.minutes);
             harness.model.clear(Lane::Cron);
             done
         }

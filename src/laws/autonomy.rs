@@ -27,6 +27,11 @@ pub(super) const CHECKS: &[Check] = &[
         mend: "count the grace of a new skill from its creation",
     },
     Check {
+        id: "L5.jobs-keep-skills",
+        says: "after a curator run every skill that a scheduled job names is still there",
+        mend: "spare what a job names; where it was merged, write the heir into the job",
+    },
+    Check {
         id: "L5.depth-bounded",
         says: "children are spawned only above the depth limit, and no more at once than allowed",
         mend: "check depth before anything is spawned; let the role follow the depth",
@@ -91,6 +96,13 @@ impl State {
     pub(super) fn take(&mut self, event: &Event, bench: &mut Bench) {
         match &event.what {
             What::SkillChanged(changed) => skill(changed, event, bench),
+            What::CuratorRan(ran) => {
+                for skill in &ran.scheduled {
+                    let wrong = (!ran.present.contains(skill))
+                        .then(|| (skill.to_string(), "a job names it, and it is gone".to_owned()));
+                    bench.subject("L5.jobs-keep-skills", event, wrong);
+                }
+            }
             What::Delegation(asked) => {
                 let wrong = if asked.accepted && asked.depth >= asked.depth_max {
                     Some(format!("spawned at depth {}, {} allowed", asked.depth, asked.depth_max))
@@ -180,7 +192,9 @@ fn skill(changed: &crate::ledger::SkillChanged, event: &Event, bench: &mut Bench
     let evidence = || format!("{} of a skill made by {}", changed.action, changed.created_by);
     match &*changed.origin {
         "curator" => {
-            let wrong = (changed.ok && foreign).then(|| (changed.skill.to_string(), evidence()));
+            // What it makes itself is nobody else's.
+            let wrong =
+                (changed.ok && foreign && changed.existed).then(|| (changed.skill.to_string(), evidence()));
             bench.subject("L5.curator-scope", event, wrong);
             if changed.ok && matches!(&*changed.action, "archive" | "stale") {
                 let early =

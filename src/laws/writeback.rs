@@ -12,12 +12,12 @@ use super::{Bench, Check, Scene, excerpt};
 pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "L3.review-tools",
-        says: "a review dispatches only tools that read, and tools that write knowledge",
+        says: "a review or a merging of skills dispatches only tools that read, and tools that write knowledge",
         mend: "check the review's tool list where tools are dispatched, by run and not by thread",
     },
     Check {
         id: "L3.review-no-effect",
-        says: "a review leaves no trace outside memory and skills",
+        says: "a review or a merging of skills leaves no trace outside memory and skills",
         mend: "check the review's tool list where tools are dispatched, by run and not by thread",
     },
     Check {
@@ -32,7 +32,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "L3.read-before-write",
-        says: "a review changes an existing skill only after reading it",
+        says: "a review or a merging of skills changes an existing skill only after reading it",
         mend: "refuse the write until the exact file was loaded in this review",
     },
     Check {
@@ -51,6 +51,11 @@ pub(super) const CHECKS: &[Check] = &[
         mend: "scan every text before it is written",
     },
 ];
+
+/// True for agents that learn on their own: the review, and the merging of skills.
+fn learns(lane: Lane) -> bool {
+    matches!(lane, Lane::Review | Lane::Curator)
+}
 
 /// Tools that a review may run.
 const KNOWLEDGE: [&str; 6] =
@@ -80,14 +85,17 @@ pub(super) struct State {
 impl State {
     pub(super) fn take(&mut self, event: &Event, scene: &Scene<'_>, bench: &mut Bench) {
         match &event.what {
-            What::ToolRan(ran) if ran.lane == Lane::Review => {
+            What::ToolRan(ran) if learns(ran.lane) => {
                 let wrong = (!KNOWLEDGE.contains(&&*ran.tool)).then(|| {
-                    (ran.tool.to_string(), format!("the review ran {} {}", ran.tool, excerpt(&ran.arguments)))
+                    (
+                        ran.tool.to_string(),
+                        format!("the {} ran {} {}", ran.lane.word(), ran.tool, excerpt(&ran.arguments)),
+                    )
                 });
                 bench.subject("L3.review-tools", event, wrong);
             }
-            What::ToolRefused(refused) if refused.lane == Lane::Review => bench.examine("L3.review-tools"),
-            What::Effect(effect) if effect.lane == Lane::Review => {
+            What::ToolRefused(refused) if learns(refused.lane) => bench.examine("L3.review-tools"),
+            What::Effect(effect) if learns(effect.lane) => {
                 let wrong = (!KNOWLEDGE_EFFECTS.contains(&&*effect.kind)).then(|| {
                     (effect.kind.to_string(), format!("{}: `{}`", effect.kind, excerpt(&effect.detail)))
                 });
@@ -120,7 +128,11 @@ impl State {
             }
             What::SkillChanged(changed) => {
                 let rewrites = ["patch", "edit", "write_file", "remove_file"].contains(&&*changed.action);
-                if &*changed.origin == "review" && changed.ok && rewrites && changed.existed {
+                if matches!(&*changed.origin, "review" | "curator")
+                    && changed.ok
+                    && rewrites
+                    && changed.existed
+                {
                     let wrong = (!changed.read_before).then(|| {
                         (changed.skill.to_string(), format!("{} without reading it", changed.action))
                     });

@@ -236,7 +236,7 @@ macro_rules! bodies {
 bodies! {
     /// A session began, or was opened again.
     SessionStarted {
-        /// `fresh`, `resume`, `compression`, `delegate` or `cron`.
+        /// `fresh`, `resume`, `compression`, `delegate`, `cron` or `curator`.
         why: Name,
         /// The session that this one continues or serves; empty for a root.
         parent: Name,
@@ -475,7 +475,7 @@ bodies! {
         /// `create`, `patch`, `edit`, `write_file`, `remove_file`, `delete`, `archive`, `stale`, `reactivate` or
         /// `restore`.
         action: Name,
-        /// `foreground`, `review`, `curator` or `user`.
+        /// `foreground`, `review`, `cron`, `child`, `curator` or `user`.
         origin: Name,
         /// Who wrote the skill in the first place; `agent` alone means managed.
         created_by: Name,
@@ -529,6 +529,15 @@ bodies! {
         present: Vec<Name>,
         /// Managed skills that are past their time and still present.
         overdue: Vec<Name>,
+        /// Skills whose content went into another, `from → into`.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        merged: Vec<Name>,
+        /// Skills that a consolidation removed without an heir.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        given_up: Vec<Name>,
+        /// Skills that scheduled jobs name after the run, and that are there or were there before it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        scheduled: Vec<Name>,
     }
 
     /// The history was compacted.

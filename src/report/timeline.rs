@@ -148,12 +148,16 @@ fn describe(event: &Event) -> String {
         }
         What::SkillViewed(e) => format!("{} loads skill {}", e.lane.word(), e.skill),
         What::Catalogue(e) => format!("catalogue of {} skills, {} characters", e.lines, e.chars),
-        What::CuratorRan(e) => format!(
-            "curator: stale {}; archived {}; skipped {}",
-            list(&e.stale),
-            list(&e.archived),
-            list(&e.skipped)
-        ),
+        What::CuratorRan(e) => {
+            let merged =
+                if e.merged.is_empty() { String::new() } else { format!("; merged {}", list(&e.merged)) };
+            format!(
+                "curator: stale {}; archived {}; skipped {}{merged}",
+                list(&e.stale),
+                list(&e.archived),
+                list(&e.skipped)
+            )
+        }
         What::Compaction(e) if e.committed => format!(
             "compaction ({}): rows {} → {}, size {} → {}, dropped {} results",
             e.mode, e.rows_before, e.rows_after, e.size_before, e.size_after, e.dropped_results

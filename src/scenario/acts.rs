@@ -103,6 +103,9 @@ tables! {
         schedule: String,
         /// What the agent is told.
         prompt: String,
+        /// Skills that it is given with the prompt.
+        #[serde(default)]
+        skills: Vec<String>,
         /// Where its text goes: `platform:chat`; nowhere but into its file when absent.
         deliver: Option<String>,
     }
@@ -258,6 +261,9 @@ tables! {
     CuratorAct {
         /// Day of the run to jump to first.
         day: Option<i64>,
+        /// What the agent says that merges narrow skills, where `curator.consolidate` is on.
+        #[serde(default)]
+        curator: Vec<ReplySpec>,
         /// Skills to restore afterwards.
         #[serde(default)]
         restore: Vec<String>,
@@ -295,6 +301,9 @@ tables! {
         /// Schedulers that tick at once.
         #[serde(default = "one")]
         schedulers: u64,
+        /// How long they keep ticking, one tick every `cron.tick_seconds`; 0 for a single tick.
+        #[serde(default)]
+        minutes: u64,
         /// What the model says in the scheduled run.
         #[serde(default)]
         cron: Vec<ReplySpec>,

@@ -36,6 +36,13 @@ impl Lab {
         self
     }
 
+    /// With a knob turned.
+    pub fn set(mut self, knob: &str, value: impl Into<toml::Value>) -> Self {
+        let turn = toml::Table::from_iter([(knob.to_owned(), value.into())]);
+        self.plan.above.push(Overlay::from_table(&turn));
+        self
+    }
+
     /// Plays it.
     pub fn run(&self) -> Ledger {
         play(&self.scenario, &self.plan).unwrap_or_else(|error| panic!("{error}"))

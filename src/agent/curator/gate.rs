@@ -60,6 +60,18 @@ pub fn gate(
     Gate::Due
 }
 
+/// Asks the gates and claims the run that is due; the caller [`release`]s it when the run is over. False when none is
+/// due, or somebody else is at it.
+pub fn take(
+    library: &Library,
+    knobs: &policy::Curator,
+    files: &mut dyn Files,
+    now: Millis,
+    idle_seconds: Option<f64>,
+) -> bool {
+    gate(library, knobs, files, now, idle_seconds) == Gate::Due && claim(library, knobs, files, now)
+}
+
 fn claim_path(root: &str) -> String {
     join(root, ".locks/curator-run")
 }

@@ -1,14 +1,14 @@
 //! One run: snapshot, ageing, bookkeeping, then consolidation if it is on, and a report.
 //!
-//! The bookkeeping comes before the model is asked, so that a crash of the second phase still counts as a run.
-//! Called by [`maybe_run`] and by the user's command. Never: an error that reaches the user's turn.
+//! The bookkeeping comes before the model is asked, so that a crash of the second phase still counts as a run. The two
+//! phases are two calls, [`begin`] and [`Begun::finish`]: between them the caller asks the model, if
+//! [`Begun::to_consolidate`] names somebody to ask about. Never: an error that reaches the user's turn.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
 use super::classify::{Classification, ToolCall, classify_removals};
-use super::gate::{Gate, claim, gate, release};
 use super::state::CuratorState;
 use super::transitions::{Counts, Pass, candidates, dry_counts, run_transitions};
 use super::{backup, jobs};
@@ -25,12 +25,6 @@ pub struct Consolidation {
     pub final_text: String,
     /// Its tool calls, in order.
     pub calls: Vec<ToolCall>,
-}
-
-/// The second phase: an agent with the skill tools only.
-pub trait Consolidator {
-    /// Merges narrow skills among the candidates. In a dry run it must only propose.
-    fn consolidate(&mut self, files: &mut dyn Files, candidates: &[String], dry_run: bool) -> Consolidation;
 }
 
 /// How a run is asked for.
@@ -63,35 +57,41 @@ pub struct RunReport {
     pub report_dir: String,
 }
 
-/// A run if the gates allow it and nobody else is at it. `idle_seconds` as in [`gate`].
-pub fn maybe_run(
-    library: &Library,
-    knobs: &policy::Curator,
-    files: &mut dyn Files,
-    now: Millis,
-    idle_seconds: Option<f64>,
-    job_list: &mut [jobs::JobSkills],
-    consolidator: Option<&mut dyn Consolidator>,
-) -> Option<RunReport> {
-    if gate(library, knobs, files, now, idle_seconds) != Gate::Due || !claim(library, knobs, files, now) {
-        return None;
-    }
-    let report = run(library, knobs, files, now, RunOptions::default(), job_list, consolidator);
-    release(library, files);
-    Some(report)
+/// A run between its two phases: the ageing is done and on record, the model was not asked yet.
+#[derive(Debug)]
+pub struct Begun {
+    options: RunOptions,
+    consolidates: bool,
+    before: BTreeSet<String>,
+    aged: BTreeSet<String>,
+    candidates: Vec<String>,
+    pass: Pass,
+    snapshot: Option<String>,
+    summaries: Vec<String>,
 }
 
-/// A run without asking the gates (Hermes agent/curator.py:915-1002).
-pub fn run(
+impl Begun {
+    /// What the ageing did.
+    pub fn pass(&self) -> &Pass {
+        &self.pass
+    }
+
+    /// The skills that an agent should look at for merging; `None` when nobody is to be asked.
+    pub fn to_consolidate(&self) -> Option<&[String]> {
+        (self.consolidates && !self.candidates.is_empty()).then_some(&*self.candidates)
+    }
+}
+
+/// The first phase, without asking the gates (Hermes agent/curator.py:915-1002).
+pub fn begin(
     library: &Library,
     knobs: &policy::Curator,
     files: &mut dyn Files,
     now: Millis,
     options: RunOptions,
-    job_list: &mut [jobs::JobSkills],
-    consolidator: Option<&mut dyn Consolidator>,
-) -> RunReport {
-    let consolidate = options.consolidate.unwrap_or(knobs.consolidate);
+    job_list: &[jobs::JobSkills],
+) -> Begun {
+    let consolidates = options.consolidate.unwrap_or(knobs.consolidate);
     let before = local_names(library, files);
     let mut summaries = Vec::new();
     let mut snapshot = None;
@@ -99,7 +99,7 @@ pub fn run(
     if options.dry_run {
         pass.counts = dry_counts(library, knobs, files);
     } else {
-        if consolidate && knobs.backup_enabled {
+        if consolidates && knobs.backup_enabled {
             // Best effort: a snapshot that fails does not stop the ageing.
             snapshot =
                 backup::snapshot(library, files, now, "before consolidation", &show_jobs(job_list)).ok();
@@ -116,54 +116,62 @@ pub fn run(
         let _ = state.save(files, library.root());
         summaries.push(summary);
     }
-
     let aged = local_names(library, files);
-    let targets: Vec<String> = consolidation_candidates(library, knobs, files);
-    let mut outcome = None;
-    if consolidate
-        && !targets.is_empty()
-        && let Some(consolidator) = consolidator
-    {
-        outcome = Some(consolidator.consolidate(files, &targets, options.dry_run));
-    }
-    let mut classification = Classification::default();
-    let mut rewrites = Vec::new();
-    if let Some(done) = &outcome {
-        let after = local_names(library, files);
-        classification = classify_removals(&aged, &after, &done.calls, &done.final_text);
-        if !options.dry_run {
-            let pruned = classification.pruned.iter().cloned().collect();
-            rewrites = jobs::rewrite(job_list, &classification.consolidated, &pruned);
+    let candidates = consolidation_candidates(library, knobs, files);
+    Begun { options, consolidates, before, aged, candidates, pass, snapshot, summaries }
+}
+
+impl Begun {
+    /// The second phase: what the consolidating agent did, if one was asked, is classified, jobs follow it, and the
+    /// report is written.
+    pub fn finish(
+        self,
+        library: &Library,
+        files: &mut dyn Files,
+        now: Millis,
+        job_list: &mut [jobs::JobSkills],
+        outcome: Option<&Consolidation>,
+    ) -> RunReport {
+        let Self { options, consolidates, before, aged, pass, snapshot, mut summaries, .. } = self;
+        let mut classification = Classification::default();
+        let mut rewrites = Vec::new();
+        if let Some(done) = outcome {
+            let after = local_names(library, files);
+            classification = classify_removals(&aged, &after, &done.calls, &done.final_text);
+            if !options.dry_run {
+                let pruned = classification.pruned.iter().cloned().collect();
+                rewrites = jobs::rewrite(job_list, &classification.consolidated, &pruned);
+            }
         }
+        if consolidates || options.dry_run {
+            summaries.push(format!(
+                "{}; {} merged, {} given up",
+                summary(&pass.counts),
+                classification.consolidated.len(),
+                classification.pruned.len()
+            ));
+        }
+        let mut report = RunReport {
+            counts: pass.counts,
+            pass,
+            snapshot,
+            consolidated: outcome.is_some(),
+            classification,
+            rewrites,
+            summaries,
+            report_dir: String::new(),
+        };
+        let after = local_names(library, files);
+        report.report_dir = write_report(files, now, options, &report, (&before, &after), outcome);
+        let mut state = CuratorState::load(files, library.root());
+        state.set("last_report_path", report.report_dir.as_str());
+        state.set("last_run_duration_seconds", 0);
+        if let Some(last) = report.summaries.last() {
+            state.set("last_run_summary", last.as_str());
+        }
+        let _ = state.save(files, library.root());
+        report
     }
-    if consolidate || options.dry_run {
-        summaries.push(format!(
-            "{}; {} merged, {} given up",
-            summary(&pass.counts),
-            classification.consolidated.len(),
-            classification.pruned.len()
-        ));
-    }
-    let mut report = RunReport {
-        counts: pass.counts,
-        pass,
-        snapshot,
-        consolidated: outcome.is_some(),
-        classification,
-        rewrites,
-        summaries,
-        report_dir: String::new(),
-    };
-    let after = local_names(library, files);
-    report.report_dir = write_report(files, now, options, &report, (&before, &after), outcome.as_ref());
-    let mut state = CuratorState::load(files, library.root());
-    state.set("last_report_path", report.report_dir.as_str());
-    state.set("last_run_duration_seconds", 0);
-    if let Some(last) = report.summaries.last() {
-        state.set("last_run_summary", last.as_str());
-    }
-    let _ = state.save(files, library.root());
-    report
 }
 
 fn local_names(library: &Library, files: &dyn Files) -> BTreeSet<String> {

@@ -54,9 +54,16 @@ impl<M: Model> Run<'_, M> {
         true
     }
 
-    /// Asked before a turn begins: a session that rested long enough is compacted first, since its cache is cold anyway.
-    pub(super) fn compact_after_rest(&mut self, agent: &mut Agent) {
+    /// Asked before a turn begins: a history of too many rows is compacted whatever its size, where a gateway keeps the
+    /// conversation, and so is one that rested long enough, since its cache is cold anyway.
+    pub(super) fn compact_before_turn(&mut self, agent: &mut Agent) {
         let policy = &self.harness.policy.compress;
+        let limit = policy.hygiene_hard_message_limit;
+        let kept_by_gateway = self.harness.policy.turn.platform != "cli";
+        if kept_by_gateway && limit > 0 && agent.transcript.rows().len() as u64 >= limit {
+            self.session.attempts += 1;
+            return self.compact(agent, false);
+        }
         if policy.idle_compact_after_seconds == 0 || agent.transcript.rows().is_empty() {
             return;
         }
@@ -271,6 +278,12 @@ impl<M: Model> Run<'_, M> {
         }
         if let Some(kind) = self.harness.faults.on_request(Lane::Summary.word()) {
             return Err(failure_of(&kind));
+        }
+        // Scripted summaries come in one piece, so that all the waiting is without progress.
+        let knobs = &self.harness.policy.compress;
+        let patience = knobs.context_timeout_seconds.min(knobs.context_total_ceiling_seconds);
+        if !self.harness.reply_within(Millis::try_from(patience).unwrap_or(Millis::MAX / SECOND) * SECOND) {
+            return Err(SummaryFailure::new(FailureKind::Timeout, "the summary took too long"));
         }
         match self.harness.model.reply(&ask) {
             Ok(reply) => reply

@@ -3,8 +3,6 @@
 //! Every scheduler of a tick scans before any of them runs, as processes that wake at the same moment do. Whoever
 //! claims an occurrence runs it.
 
-use std::collections::BTreeSet;
-
 use serde_json::{Map, Value, json};
 
 use crate::agent::cron::{self, CronError, Due, FireClaim, Job, NewJob, Outcome, Scheduler, silence, store};
@@ -17,6 +15,8 @@ use crate::scenario::JobSpec;
 use crate::store::NewSession;
 use crate::store::retry::WriteKind;
 use crate::wire::Row;
+use crate::world::Millis;
+use crate::world::clock::{MINUTE, SECOND};
 
 use super::dispatch::ToolResult;
 use super::host::Run;
@@ -61,7 +61,7 @@ fn shown(job: &Job) -> Value {
     })
 }
 
-fn names(list: &Value) -> Vec<String> {
+pub(super) fn names(list: &Value) -> Vec<String> {
     list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
@@ -75,19 +75,15 @@ impl<M: Model> Harness<M> {
         Ok(&mut self.schedulers[process])
     }
 
-    /// Names of skills that scheduled jobs use.
-    pub(super) fn scheduled_skills(&self) -> BTreeSet<String> {
-        let jobs = store::load(&*self.home).unwrap_or_default();
-        jobs.iter().flat_map(|job| job.fields.get("skills").map(names).unwrap_or_default()).collect()
-    }
-
     /// Adds a job, as the user does on the command line.
     ///
     /// # Errors
     /// When the schedule cannot be read or the job is refused.
     pub fn add_job(&mut self, job: &JobSpec) -> Result<(), HarnessError> {
-        let JobSpec { name, schedule, prompt, deliver } = job;
-        let arguments = json!({ "name": name, "schedule": schedule, "prompt": prompt, "deliver": deliver });
+        let JobSpec { name, schedule, prompt, skills, deliver } = job;
+        let arguments = json!({
+            "name": name, "schedule": schedule, "prompt": prompt, "skills": skills, "deliver": deliver,
+        });
         self.manage_job("create", &arguments)?;
         Ok(())
     }
@@ -130,6 +126,22 @@ impl<M: Model> Harness<M> {
             _ => return Err(CronError::Type),
         };
         Ok((wanted.to_owned(), json!({ "success": found, "found": found })))
+    }
+
+    /// Lets the schedulers tick for so long, one tick every `cron.tick_seconds`; 0 is a single tick.
+    ///
+    /// # Errors
+    /// As [`Harness::tick`].
+    pub fn tick_for(&mut self, schedulers: u64, minutes: u64) -> Result<(), HarnessError> {
+        let step = Millis::try_from(self.policy.cron.tick_seconds).unwrap_or(Millis::MAX / SECOND) * SECOND;
+        let end = Millis::try_from(minutes).unwrap_or(Millis::MAX / MINUTE).saturating_mul(MINUTE);
+        let end = self.clock.now().saturating_add(end);
+        self.tick(schedulers)?;
+        while self.clock.now().saturating_add(step) <= end && !self.is_killed() {
+            self.wait(step)?;
+            self.tick(schedulers)?;
+        }
+        Ok(())
     }
 
     /// One tick of this many schedulers at once: all scan, then each runs what it claims.

@@ -21,8 +21,8 @@ impl<M: Model> Run<'_, M> {
         let context = match self.session.origin {
             Origin::Foreground => Context::Interactive,
             Origin::Cron => Context::Cron,
-            // A fork and a child have nobody to ask; what would be asked about is refused at once.
-            Origin::Review | Origin::Child => Context::Platform,
+            // Nobody is there to ask; what would be asked about is refused at once.
+            Origin::Review | Origin::Child | Origin::Curator => Context::Platform,
         };
         let answer = match knobs.user_answer {
             UserAnswer::Once => Answer::Once,

@@ -65,7 +65,7 @@ impl<M: Model> Harness<M> {
         self.waiting_reviews.turn_begins();
         let memory_due = self.count_turn(session);
         let mut agent = std::mem::take(&mut session.agent);
-        Run { harness: self, session }.compact_after_rest(&mut agent);
+        Run { harness: self, session }.compact_before_turn(&mut agent);
         session.agent = agent;
         let message = std::mem::take(&mut session.carried).with(message);
         let message = Run { harness: self, session }.with_index_note(message);

@@ -61,7 +61,7 @@ impl<M: Model> Harness<M> {
         parent: Option<&str>,
         opening: &Opening,
     ) -> Result<(), HarnessError> {
-        self.poll_curator();
+        self.poll_curator()?;
         let now = self.clock.now();
         let key = Name::from(name);
         let mut new = NewSession::of(name, "cli");
@@ -98,7 +98,7 @@ impl<M: Model> Harness<M> {
     /// # Errors
     /// When the store does not know the session.
     pub fn resume_with(&mut self, name: &str, opening: &Opening) -> Result<(), HarnessError> {
-        self.poll_curator();
+        self.poll_curator()?;
         let now = self.clock.now();
         let target = self.store.resume_target(name)?;
         let key = Name::from(target.as_str());

@@ -1,15 +1,11 @@
-//! Skills: the tools that use them, the curator that ages them, and what the user does by hand.
-
-use std::collections::BTreeSet;
+//! Skills: the tools that use them, and what the user does by hand.
 
 use serde_json::{Value, json};
 
 use crate::agent::curator;
-use crate::agent::skills::{
-    Action, Done, Library, Lifecycle, Operation, Record, Refusal, Request, State, Usage,
-};
+use crate::agent::skills::{Action, Done, Library, Operation, Record, Refusal, Request, Usage};
 use crate::agent::turn::Agent;
-use crate::ledger::{CuratorRan, Lane, Name, SkillChanged, SkillViewed, What};
+use crate::ledger::{Lane, SkillChanged, SkillViewed, What};
 use crate::model::Model;
 use crate::scenario::SkillSpec;
 use crate::wire::Row;
@@ -19,20 +15,12 @@ use super::dispatch::ToolResult;
 use super::host::Run;
 use super::{Harness, HarnessError, Session};
 
-/// What stands before a pass of the curator.
-struct Eve {
-    usage: Usage,
-    candidates: Vec<String>,
-    scheduled: BTreeSet<String>,
-    skills: Vec<(String, Before)>,
-}
-
 /// What is known of a skill before it changes.
-struct Before {
-    created_by: String,
-    uses: u64,
-    age_days: u64,
-    existed: bool,
+pub(super) struct Before {
+    pub(super) created_by: String,
+    pub(super) uses: u64,
+    pub(super) age_days: u64,
+    pub(super) existed: bool,
 }
 
 impl<M: Model> Run<'_, M> {
@@ -232,7 +220,7 @@ impl<M: Model> Harness<M> {
         Library::new(&self.policy, &[])
     }
 
-    fn known(&self, name: &str, now: Millis) -> Before {
+    pub(super) fn known(&self, name: &str, now: Millis) -> Before {
         let library = self.library();
         let usage = Usage::load(&*self.home, library.root());
         let record = usage.get(name);
@@ -295,116 +283,6 @@ impl<M: Model> Harness<M> {
         let session = self.open.clone().unwrap_or_else(|| self.world.clone());
         self.event(&session, What::SkillViewed(SkillViewed { skill: name.into(), lane: Lane::Main }));
         Ok(())
-    }
-
-    /// One pass of the curator, whatever its gates say.
-    ///
-    /// # Errors
-    /// When the home cannot be read.
-    pub fn curate(&mut self) -> Result<(), HarnessError> {
-        let (library, now) = (self.library(), self.clock.now());
-        let eve = self.eve(&library);
-        let pass =
-            curator::run_transitions(&library, &self.policy.curator, &mut *self.home, now, &eve.scheduled);
-        self.curated(&library, &eve, &pass);
-        Ok(())
-    }
-
-    /// Asks the curator's gates, as a process does that starts; a run that is due takes place.
-    pub(super) fn poll_curator(&mut self) {
-        if !self.policy.curator.at_start {
-            return;
-        }
-        let (library, now) = (self.library(), self.clock.now());
-        let eve = self.eve(&library);
-        let skills = Some(eve.scheduled.iter().cloned().collect());
-        let mut jobs = [curator::JobSkills { skills, skill: None }];
-        // Nobody is at work in a process that has just begun.
-        let idle = Some(f64::INFINITY);
-        let knobs = &self.policy.curator;
-        if let Some(run) = curator::maybe_run(&library, knobs, &mut *self.home, now, idle, &mut jobs, None) {
-            self.curated(&library, &eve, &run.pass);
-        }
-    }
-
-    /// What stands before a pass.
-    fn eve(&self, library: &Library) -> Eve {
-        let now = self.clock.now();
-        let names: Vec<String> = library.catalogue(&*self.home).into_iter().map(|entry| entry.name).collect();
-        Eve {
-            usage: Usage::load(&*self.home, library.root()),
-            candidates: curator::candidates(library, &self.policy.curator, &*self.home),
-            scheduled: self.scheduled_skills(),
-            skills: names.into_iter().map(|name| (name.clone(), self.known(&name, now))).collect(),
-        }
-    }
-
-    /// Records a pass.
-    fn curated(&mut self, library: &Library, eve: &Eve, pass: &curator::Pass) {
-        let now = self.clock.now();
-        let names = eve.skills.iter().map(|(name, _)| name);
-        let skipped: Vec<Name> =
-            names.filter(|name| !eve.candidates.contains(name)).map(|name| name.as_str().into()).collect();
-        let world = self.world.clone();
-        let mut moved: Vec<(String, &str)> =
-            pass.archived.iter().map(|name| (name.clone(), "archive")).collect();
-        for (name, event) in &pass.events {
-            match event {
-                Lifecycle::Stale => moved.push((name.clone(), "stale")),
-                Lifecycle::Restored => moved.push((name.clone(), "reactivate")),
-                _ => {}
-            }
-        }
-        for (name, action) in &moved {
-            let Some((_, known)) = eve.skills.iter().find(|(other, _)| other == name) else { continue };
-            let changed = SkillChanged {
-                skill: name.as_str().into(),
-                action: (*action).into(),
-                origin: "curator".into(),
-                created_by: known.created_by.as_str().into(),
-                ok: true,
-                refusal: world.clone(),
-                read_before: false,
-                existed: true,
-                uses: known.uses,
-                age_days: known.age_days,
-            };
-            self.event(&world, What::SkillChanged(changed));
-        }
-        let named = |action: &str| -> Vec<Name> {
-            moved.iter().filter(|(_, done)| *done == action).map(|(name, _)| name.as_str().into()).collect()
-        };
-        let present: Vec<Name> =
-            library.catalogue(&*self.home).into_iter().map(|entry| entry.name.into()).collect();
-        let overdue = Self::overdue(&eve.usage, &present, &eve.scheduled, now);
-        let ran = CuratorRan {
-            checked: pass.counts.checked,
-            stale: named("stale"),
-            archived: named("archive"),
-            reactivated: named("reactivate"),
-            skipped,
-            present,
-            overdue,
-        };
-        self.event(&world, What::CuratorRan(ran));
-    }
-
-    /// Managed skills that are past the published archive age and still there.
-    fn overdue(usage: &Usage, present: &[Name], scheduled: &BTreeSet<String>, now: Millis) -> Vec<Name> {
-        let days = i64::try_from(crate::policy::Curator::default().archive_after_days).unwrap_or(i64::MAX);
-        present
-            .iter()
-            .filter(|name| {
-                let Some(record) = usage.get(name) else { return false };
-                let anchor = record.last_activity().or_else(|| record.instant("created_at")).unwrap_or(now);
-                record.is_managed()
-                    && !record.is_pinned()
-                    && !scheduled.contains(&***name)
-                    && record.state() != State::Archived.word()
-                    && now - anchor >= days.saturating_mul(clock::DAY)
-            })
-            .cloned()
-            .collect()
     }
 
     /// Brings a skill back from the archive; what stands in the way is recorded.

@@ -16,8 +16,8 @@ use crate::store::retry::WriteKind;
 use crate::wire::{Chain, Level, Row, Segment, ToolCall};
 use crate::world::terminal::WORKSPACE;
 
-use super::HarnessError;
 use super::host::Run;
+use super::{HarnessError, Origin};
 
 /// A rendered prompt with what the ledger wants to know of it.
 struct Rendered {
@@ -75,11 +75,11 @@ impl<M: Model> Run<'_, M> {
         );
         let block = |target| self.session.memory.snapshot(target).map(|block| block.render());
         let (memory, user) = (block(Target::Memory), block(Target::User));
-        let children = self.session.origin == super::Origin::Child;
+        let bare = matches!(self.session.origin, Origin::Child | Origin::Curator);
         let built = prompt::build(
             &PromptInputs {
                 tools: &self.session.tools,
-                context_files: (!children).then_some(context.text.as_str()),
+                context_files: (!bare).then_some(context.text.as_str()),
                 catalogue: Some(&listed),
                 memory: memory.as_deref(),
                 user_profile: user.as_deref(),
@@ -138,7 +138,7 @@ impl<M: Model> Run<'_, M> {
         let listed = prompt::catalogue::names_in(&prompt.text);
         self.session.index_delta = IndexDelta::new(listed);
         if self.session.hints.is_none() {
-            let given = self.session.origin != super::Origin::Child;
+            let given = !matches!(self.session.origin, Origin::Child | Origin::Curator);
             let files = &self.harness.workspace;
             let hints = SubdirHints::new(files, "", given, &self.harness.policy.prompt);
             self.session.hints = Some(hints.mounted_at(&environment(&self.session.directory).directory));

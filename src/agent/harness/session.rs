@@ -25,6 +25,8 @@ pub enum Origin {
     Cron,
     /// A delegated child.
     Child,
+    /// The agent that merges skills for the curator.
+    Curator,
 }
 
 impl Origin {
@@ -35,6 +37,7 @@ impl Origin {
             Self::Review => "review",
             Self::Cron => "cron",
             Self::Child => "child",
+            Self::Curator => "curator",
         }
     }
 }

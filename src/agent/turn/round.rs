@@ -213,16 +213,23 @@ impl<H: Host> Turn<'_, H> {
         }
     }
 
-    /// Where results are kept in finishing order, the shortest one is done first.
+    /// Where results are kept in finishing order: calls start in call order, each on the first worker that is free,
+    /// and take as long as their result is.
     fn finish_order(&mut self, first: usize) {
         if self.policy.result_order == ResultOrder::Call {
             return;
         }
         let measure = self.host.measure();
-        let mut rows = self.agent.transcript.rows()[first..].to_vec();
-        rows.sort_by_key(|row| row.content.flat().len());
+        let mut workers = vec![0; usize::try_from(self.policy.workers_max).unwrap_or(usize::MAX).min(64)];
+        let mut done: Vec<(usize, Row)> = Vec::new();
+        for row in &self.agent.transcript.rows()[first..] {
+            let Some(free) = workers.iter_mut().min() else { return };
+            *free += row.content.flat().len();
+            done.push((*free, row.clone()));
+        }
+        done.sort_by_key(|(at, _)| *at);
         self.agent.transcript.truncate(first);
-        for row in rows {
+        for (_, row) in done {
             self.agent.transcript.push(row, measure);
         }
     }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::skills::{instant, plain_skill, put, put_owners};
 use super::{Fixtures, ReplayError};
-use crate::agent::curator::{self, Consolidation, Consolidator, JobSkills, RunOptions, ToolCall};
+use crate::agent::curator::{self, Consolidation, JobSkills, RunOptions, ToolCall};
 use crate::agent::skills::{Library, MoveError, Record, Usage, suppressed};
 use crate::agent::stamp;
 use crate::policy::{self, Policy};
@@ -139,19 +139,6 @@ fn gate(given: &Value) -> Value {
     })
 }
 
-/// A model that answers at once and calls nothing.
-#[derive(Default)]
-struct Silent {
-    asked: u64,
-}
-
-impl Consolidator for Silent {
-    fn consolidate(&mut self, _: &mut dyn Files, _: &[String], _: bool) -> Consolidation {
-        self.asked += 1;
-        Consolidation::default()
-    }
-}
-
 fn run(given: &Value) -> Value {
     let now = instant(&given["now"]);
     let on_disk: Vec<String> =
@@ -164,13 +151,15 @@ fn run(given: &Value) -> Value {
         dry_run: given["dry_run"].as_bool().unwrap_or(false),
         consolidate: given["consolidate"].as_bool(),
     };
-    let mut model = Silent::default();
-    let report = curator::run(&library, &knobs, &mut files, now, options, &mut jobs, Some(&mut model));
+    let begun = curator::begin(&library, &knobs, &mut files, now, options, &jobs);
+    // A model that answers at once and calls nothing.
+    let asked = begun.to_consolidate().map(|_| Consolidation::default());
+    let report = begun.finish(&library, &mut files, now, &mut jobs, asked.as_ref());
     let state = raw_state(&files);
     let reports: Vec<String> = files.list(&report.report_dir).into_iter().map(|(name, _)| name).collect();
     json!({
         "counts": show_counts(report.counts, options.dry_run),
-        "reviewer_called": model.asked,
+        "reviewer_called": u64::from(asked.is_some()),
         "snapshot_taken": u64::from(report.snapshot.is_some()),
         "last_run_bumped": state["last_run_at"].as_str().and_then(stamp::parse) == Some(now),
         "run_count": state["run_count"],

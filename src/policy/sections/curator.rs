@@ -34,6 +34,8 @@ knobs! {
         respect_provenance: bool = true, "switch", "Hermes tools/skill_usage.py:695", "L5";
         /// A skill that was never used is left alone while it is younger than the stale age.
         grace_for_unused: bool = true, "switch", "Hermes agent/curator.py:209-259", "L5";
+        /// Scheduled jobs that name a merged skill name its heir afterwards.
+        jobs_follow: bool = true, "switch", "Hermes cron/jobs.py:3453", "L5";
         /// Iterations of the consolidating agent.
         consolidation_iterations_max: u64 = 9_999, [1, 1_000_000], "iterations", "Hermes agent/curator.py:1085-1157", "L5";
     }

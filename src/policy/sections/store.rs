@@ -56,8 +56,6 @@ knobs! {
             "milliseconds", "Hermes hermes_state.py:483", "-";
         /// First try to deadline of an activity stamp.
         stamp_patience_ms: u64 = 500, [0, 3_600_000], "milliseconds", "Hermes hermes_state.py:483", "-";
-        /// How long a writer that checks it waits for a compression lock before it refuses.
-        lock_wait_ms: u64 = 5_000, [0, 3_600_000], "milliseconds", "Hermes hermes_state.py:495", "-";
         /// How long after the first try sleeps stay short.
         retry_early_ms: u64 = 2_000, [0, 3_600_000], "milliseconds", "Hermes hermes_state.py:496", "-";
         /// Shortest early sleep.
@@ -91,8 +89,6 @@ knobs! {
         lock_ttl_s: u64 = 300, [1, 1_000_000], "seconds", "Hermes hermes_state_compression.py:533", "L4";
         /// How long a turn lease is held without a refresh.
         turn_ttl_s: u64 = 300, [1, 1_000_000], "seconds", "Hermes hermes_state_compression.py:601", "L4";
-        /// How long a turn waits for the lease of another.
-        turn_wait_s: u64 = 1_800, [0, 1_000_000], "seconds", "Hermes hermes_state_compression.py:601", "L4";
         /// Age past its end at which a turn lease is swept.
         turn_sweep_s: u64 = 86_400, [0, 100_000_000], "seconds", "Hermes hermes_state_compression.py:601", "-";
         /// Longest title.
