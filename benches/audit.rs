@@ -11,6 +11,10 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use hermes_lab::audit::read;
 use hermes_lab::audit::{Audit, Auditor, Options};
 
+/// The allocator of the command.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const REQUESTS: usize = 2_000;
 const TURNS: usize = 50;
 const WORDS: [&str; 16] = [

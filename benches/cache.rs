@@ -15,6 +15,10 @@ use hermes_lab::lab::bench::trace::{self, Trace};
 use hermes_lab::policy::{Cache, CacheModel};
 use hermes_lab::wire::{Chain, Level, Segment};
 
+/// The allocator of the command.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn traces(c: &mut Criterion) {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/traces/mooncake-conversation.jsonl");
     #[expect(clippy::disallowed_methods, reason = "a bench reads its own data file")]

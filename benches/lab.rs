@@ -14,6 +14,10 @@ use hermes_lab::lab::play::{Plan, play};
 use hermes_lab::lab::{life, runs};
 use hermes_lab::{laws, ledger, scenario};
 
+/// The allocator of the command.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// A session of `turns` turns of eight requests each.
 fn long_session(turns: u64) -> scenario::Scenario {
     let text = format!(

@@ -9,6 +9,10 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use hermes_lab::scenario::load;
 use hermes_lab::serve::{Options, Server};
 
+/// The allocator of the command.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const SCENARIO: &str = "format = 1\nname = \"bench\"\n[[act]]\nopen.name = \"s1\"\n[[act]]\n[act.turn]\n\
                         say = \"Go on.\"\nreplies = [{ say = \"Done.\" }]\n";
 

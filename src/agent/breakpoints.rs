@@ -23,6 +23,6 @@ pub mod ttl;
 
 pub use plan::{Layout, PlanInputs, Planned, plan};
 pub use policy::{Caching, Route};
-pub use positions::positions;
+pub use positions::Placer;
 pub use scaffold::Scaffolds;
 pub use ttl::Tier;

@@ -3,11 +3,14 @@
 //! Appending costs the new row alone. Only a planned break (a new system prompt, a compaction) pays for the whole
 //! history again. Used by the turn loop and by everything that sends requests.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
+use serde::ser::SerializeMap as _;
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use crate::wire::{Chain, Content, Level, Role, Row, Segment};
+use crate::wire::{Chain, Content, Level, Role, Row, Segment, ToolCall};
 
 /// Private key of rows that are kept but never sent: reasoning that waits for words.
 pub const PREFILL: &str = "_thinking_prefill";
@@ -193,37 +196,85 @@ fn segment_of(row: &Row, last: bool) -> Segment {
 
 /// A row as JSON text the way it is sent: without private keys, text trimmed, arguments in canonical form.
 pub fn wire_text(row: &Row, last: bool) -> Arc<str> {
-    if let (Role::User | Role::Assistant, Some(sent)) =
-        (&row.role, row.extra.get("api_content").and_then(Value::as_str).filter(|text| !text.is_empty()))
-    {
-        let mut plain = row.clone();
-        plain.extra.retain(|key, _| !LOCAL_KEYS.contains(&key.as_str()));
-        plain.content = Content::Text(sent.to_owned());
-        return plain.to_wire().to_string().into();
-    }
-    let mut value = row.to_wire();
+    let as_sent = match row.role {
+        Role::User | Role::Assistant => row.extra.get("api_content").and_then(Value::as_str),
+        _ => None,
+    };
+    let as_sent = as_sent.filter(|text| !text.is_empty());
     let empty = row.content.is_empty() && !row.has_calls() && !row.is_tool();
-    if let Some(object) = value.as_object_mut() {
-        if let Some(Value::String(text)) = object.get_mut("content") {
-            let trimmed = text.trim();
-            if trimmed.len() != text.len() {
-                *text = trimmed.to_owned();
-            }
+    let filled = empty && !last && !matches!(row.role, Role::System | Role::Other(_));
+    serde_json::to_string(&Sent { row, as_sent, filled }).unwrap_or_default().into()
+}
+
+/// A row as it is sent. Written straight to text: every row passes here, most of them once.
+struct Sent<'a> {
+    row: &'a Row,
+    /// What was sent when the row was new; sent again as it is.
+    as_sent: Option<&'a str>,
+    /// The row is empty and another follows.
+    filled: bool,
+}
+
+impl Serialize for Sent<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let row = self.row;
+        let mut object = serializer.serialize_map(None)?;
+        object.serialize_entry("role", row.role.word())?;
+        match (self.as_sent, &row.content) {
+            (Some(text), _) => object.serialize_entry("content", text)?,
+            (None, Content::Absent) => {}
+            (None, _) if self.filled => object.serialize_entry("content", EMPTY_PLACEHOLDER)?,
+            (None, Content::Null) => object.serialize_entry("content", &())?,
+            (None, Content::Text(text)) => object.serialize_entry("content", text.trim())?,
+            (None, Content::Parts(parts)) => object.serialize_entry("content", parts)?,
+            (None, Content::Other(other)) => object.serialize_entry("content", other)?,
         }
-        if empty && !last && !matches!(row.role, Role::System | Role::Other(_)) {
-            object.insert("content".to_owned(), Value::from(EMPTY_PLACEHOLDER));
+        if row.has_calls() {
+            let calls: Vec<SentCall<'_>> =
+                row.call_list().iter().map(|call| SentCall { call, as_is: self.as_sent.is_some() }).collect();
+            object.serialize_entry("tool_calls", &calls)?;
         }
-        object.retain(|key, _| !LOCAL_KEYS.contains(&key.as_str()));
-        if object.get("tool_calls").is_some_and(|calls| calls.as_array().is_some_and(Vec::is_empty)) {
-            object.shift_remove("tool_calls");
+        if let Some(id) = &row.tool_call_id {
+            object.serialize_entry("tool_call_id", id)?;
         }
-        for call in object.get_mut("tool_calls").and_then(Value::as_array_mut).into_iter().flatten() {
-            if let Some(Value::String(arguments)) = call.pointer_mut("/function/arguments") {
-                *arguments = canonical(arguments);
-            }
+        if let Some(name) = &row.name {
+            object.serialize_entry("name", name)?;
         }
+        let sent = |key: &str| !key.starts_with('_') && !LOCAL_KEYS.contains(&key);
+        for (key, value) in row.extra.iter().filter(|(key, _)| sent(key)) {
+            object.serialize_entry(key, value)?;
+        }
+        if self.filled && self.as_sent.is_none() && row.content == Content::Absent {
+            object.serialize_entry("content", EMPTY_PLACEHOLDER)?;
+        }
+        object.end()
     }
-    value.to_string().into()
+}
+
+struct SentCall<'a> {
+    call: &'a ToolCall,
+    as_is: bool,
+}
+
+impl Serialize for SentCall<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Function<'a> {
+            name: &'a str,
+            arguments: Cow<'a, str>,
+        }
+        let call = self.call;
+        let arguments =
+            if self.as_is { Cow::from(&call.arguments) } else { Cow::from(canonical(&call.arguments)) };
+        let mut object = serializer.serialize_map(None)?;
+        object.serialize_entry("id", &call.id)?;
+        object.serialize_entry("type", "function")?;
+        object.serialize_entry("function", &Function { name: &call.name, arguments })?;
+        for (key, value) in &call.extra {
+            object.serialize_entry(key, value)?;
+        }
+        object.end()
+    }
 }
 
 /// JSON text with sorted keys and no blanks; text that does not parse stays as it is.
@@ -240,10 +291,35 @@ pub fn canonical(json: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::ToolCall;
 
     fn chars(text: &str) -> u64 {
         text.chars().count() as u64
+    }
+
+    #[test]
+    fn a_row_is_sent_in_the_order_of_its_keys_without_what_is_local() {
+        let call = ToolCall {
+            extra: [("call_id".to_owned(), Value::from("c"))].into_iter().collect(),
+            ..ToolCall::new("1", "t", "{\"b\": 1, \"a\": 2}")
+        };
+        let row = Row::calls(" on it ", vec![call])
+            .with("_private", 1)
+            .with("timestamp", 2)
+            .with("refusal", Value::Null);
+        assert_eq!(
+            &*wire_text(&row, true),
+            r#"{"role":"assistant","content":"on it","tool_calls":[{"id":"1","type":"function","function":{"name":"t","arguments":"{\"a\":2,\"b\":1}"},"call_id":"c"}],"refusal":null}"#
+        );
+        let bare = Row {
+            content: Content::Absent,
+            tool_calls: Some(Vec::new()),
+            ..Row::assistant("").with("refusal", 1)
+        };
+        assert_eq!(&*wire_text(&bare, true), r#"{"role":"assistant","refusal":1}"#);
+        assert_eq!(&*wire_text(&bare, false), r#"{"role":"assistant","refusal":1,"content":"(empty)"}"#);
+        assert_eq!(&*wire_text(&Row::assistant(""), false), r#"{"role":"assistant","content":"(empty)"}"#);
+        let noted = Row::user(" hi ").with("api_content", " hi, and a note ");
+        assert_eq!(&*wire_text(&noted, true), r#"{"role":"user","content":" hi, and a note "}"#);
     }
 
     #[test]

@@ -220,8 +220,9 @@ pub fn triggers_of(index: Index) -> [String; 3] {
 pub fn create(connection: &Connection, knobs: &policy::Store) -> Result<(), StoreError> {
     let mut sql = String::from("BEGIN;");
     sql.push_str(TABLES);
-    if knobs.index_when == IndexWhen::Append {
-        sql.push_str(&indexes_sql(knobs));
+    sql.push_str(&indexes_sql(knobs));
+    if knobs.index_when == IndexWhen::Search {
+        let _ = write!(sql, "INSERT INTO state_meta VALUES ('{INDEXED_TO}', '0');");
     }
     // The layout version tells a later reader which rows the indexes hold.
     let _ = write!(
@@ -239,15 +240,14 @@ fn indexes_sql(knobs: &policy::Store) -> String {
     knobs.indexes.iter().map(|index| shape(*index).sql(knobs.index_when, knobs.index_tool_chars)).collect()
 }
 
-/// Creates the indexes, and their mark at 0, in a store whose searches catch up; does nothing when they are there.
+/// Creates the indexes, and their mark at 0, in a store that has none; searches catch up.
 ///
 /// # Errors
 /// When SQLite refuses a statement.
-pub fn create_lazily(connection: &Connection, knobs: &policy::Store) -> Result<(), StoreError> {
-    let sql = "INSERT OR IGNORE INTO state_meta VALUES (?1, '0')";
-    if connection.prepare_cached(sql)?.execute([INDEXED_TO])? > 0 {
-        connection.execute_batch(&indexes_sql(knobs))?;
-    }
+pub fn create_indexes(connection: &Connection, knobs: &policy::Store) -> Result<(), StoreError> {
+    connection.execute_batch(&indexes_sql(knobs))?;
+    let sql = "INSERT OR REPLACE INTO state_meta VALUES (?1, '0')";
+    connection.execute(sql, [INDEXED_TO])?;
     Ok(())
 }
 

@@ -11,47 +11,101 @@ use crate::agent::breakpoints::{Route, Scaffolds, Tier, ttl};
 use crate::agent::transcript::{PREFILL, Transcript};
 use crate::cache::Ttl;
 use crate::policy::Breakpoints;
-use crate::wire::{Level, Row};
+use crate::wire::{Level, Role, Row};
 
 /// Rows of the first tail; four marked messages and what lies between them.
 const TAIL_ROWS: usize = 12;
 
-/// Positions in the whole prompt that carry markers, in order, each with its lifetime.
-pub fn positions(
-    transcript: &Transcript,
-    system: &str,
-    static_prefix: Option<&str>,
-    route: &Route,
-    knobs: &Breakpoints,
-) -> Vec<(usize, Ttl)> {
-    let tier = ttl::resolve(&Value::from(knobs.ttl.as_str()), "cli", &route.provider, &route.model);
-    let tools = transcript.prefix().iter().filter(|segment| segment.level == Level::Tools).count();
-    let rows = transcript.rows();
-    let mut length = TAIL_ROWS;
-    loop {
-        let mut start = rows.len().saturating_sub(length);
-        // A tail that begins inside a tool round would hide which call a result belongs to.
-        while start > 0 && rows[start].is_tool() {
-            start -= 1;
+/// Places the markers of one session's requests, under one policy.
+///
+/// Markers do not depend on words, only on who speaks in the tail, so that the plan of the request before mostly
+/// serves the next one too.
+#[derive(Debug, Clone, Default)]
+pub struct Placer {
+    last: Option<Planned>,
+}
+
+/// A plan with everything that it was made of.
+#[derive(Debug, Clone)]
+struct Planned {
+    route: Route,
+    system: String,
+    static_prefix: Option<String>,
+    tools: bool,
+    outline: Vec<Outline>,
+    marks: Vec<Mark>,
+}
+
+impl Placer {
+    /// Positions in the whole prompt that carry markers, in order, each with its lifetime.
+    pub fn positions(
+        &mut self,
+        transcript: &Transcript,
+        system: &str,
+        static_prefix: Option<&str>,
+        route: &Route,
+        knobs: &Breakpoints,
+    ) -> Vec<(usize, Ttl)> {
+        let tools = transcript.prefix().iter().filter(|segment| segment.level == Level::Tools).count();
+        let rows = transcript.rows();
+        let mut length = TAIL_ROWS;
+        loop {
+            let mut start = rows.len().saturating_sub(length);
+            // A tail that begins inside a tool round would hide which call a result belongs to.
+            while start > 0 && rows[start].is_tool() {
+                start -= 1;
+            }
+            let sent: Vec<usize> = (start..rows.len()).filter(|&row| !rows[row].flag(PREFILL)).collect();
+            let outline: Vec<Outline> = sent.iter().map(|&row| Outline::of(&rows[row])).collect();
+            let marks = self.plan(outline, system, static_prefix, tools > 0, route, knobs);
+            let on_rows =
+                marks.iter().filter(|mark| matches!(mark, Mark::Message { message, .. } if *message > 0));
+            let on_rows = on_rows.count();
+            if start > 0 && on_rows > 0 && on_rows < 2 {
+                length *= 2;
+                continue;
+            }
+            let placed = marks.iter().filter_map(|mark| place(*mark, transcript, tools, &sent));
+            let mut found: Vec<(usize, Ttl)> = placed.collect();
+            found.sort_unstable();
+            found.dedup_by_key(|(position, _)| *position);
+            return found;
         }
-        let sent: Vec<usize> = (start..rows.len()).filter(|&row| !rows[row].flag(PREFILL)).collect();
-        let mut messages = vec![json!({ "role": "system", "content": system })];
-        messages.extend(sent.iter().map(|&row| outline(&rows[row])));
-        let table = vec![json!({ "name": "t" }); usize::from(tools > 0)];
-        let mut scaffolds = Scaffolds::new(knobs);
-        let marks = plan_for(&messages, &table, route, tier, static_prefix, &mut scaffolds, knobs).marks();
-        let on_rows =
-            marks.iter().filter(|mark| matches!(mark, Mark::Message { message, .. } if *message > 0));
-        let on_rows = on_rows.count();
-        if start > 0 && on_rows > 0 && on_rows < 2 {
-            length *= 2;
-            continue;
+    }
+
+    fn plan(
+        &mut self,
+        outline: Vec<Outline>,
+        system: &str,
+        static_prefix: Option<&str>,
+        tools: bool,
+        route: &Route,
+        knobs: &Breakpoints,
+    ) -> &[Mark] {
+        let serves = self.last.as_ref().is_some_and(|last| {
+            last.outline == outline
+                && last.tools == tools
+                && last.static_prefix.as_deref() == static_prefix
+                && last.system == system
+                && last.route == *route
+        });
+        if !serves {
+            let tier = ttl::resolve(&Value::from(knobs.ttl.as_str()), "cli", &route.provider, &route.model);
+            let mut messages = vec![json!({ "role": "system", "content": system })];
+            messages.extend(outline.iter().map(Outline::message));
+            let table = vec![json!({ "name": "t" }); usize::from(tools)];
+            let mut scaffolds = Scaffolds::new(knobs);
+            let plan = plan_for(&messages, &table, route, tier, static_prefix, &mut scaffolds, knobs);
+            self.last = Some(Planned {
+                route: route.clone(),
+                system: system.to_owned(),
+                static_prefix: static_prefix.map(str::to_owned),
+                tools,
+                outline,
+                marks: plan.marks(),
+            });
         }
-        let placed = marks.iter().filter_map(|mark| place(*mark, transcript, tools, &sent));
-        let mut found: Vec<(usize, Ttl)> = placed.collect();
-        found.sort_unstable();
-        found.dedup_by_key(|(position, _)| *position);
-        return found;
+        self.last.as_ref().map_or(&[], |last| &last.marks)
     }
 }
 
@@ -72,11 +126,65 @@ fn place(mark: Mark, transcript: &Transcript, tools: usize, sent: &[usize]) -> O
 }
 
 /// What the plan looks at in a message; its words do not matter.
-fn outline(row: &Row) -> Value {
-    let content = if row.content.is_empty() { "" } else { "x" };
-    let mut message = json!({ "role": row.role.word(), "content": content });
-    if row.has_calls() {
-        message["tool_calls"] = json!([{}]);
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Outline {
+    role: Role,
+    empty: bool,
+    calls: bool,
+}
+
+impl Outline {
+    fn of(row: &Row) -> Self {
+        Self { role: row.role.clone(), empty: row.content.is_empty(), calls: row.has_calls() }
     }
-    message
+
+    fn message(&self) -> Value {
+        let content = if self.empty { "" } else { "x" };
+        let mut message = json!({ "role": self.role.word(), "content": content });
+        if self.calls {
+            message["tool_calls"] = json!([{}]);
+        }
+        message
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::MarkerLayout;
+    use crate::wire::{Segment, ToolCall};
+
+    #[test]
+    fn a_plan_that_is_used_again_is_the_plan_that_would_be_made() {
+        let route = Route {
+            provider: "anthropic".to_owned(),
+            api_mode: "anthropic_messages".to_owned(),
+            model: "claude-sonnet-4-6".to_owned(),
+            ..Route::default()
+        };
+        for layout in [MarkerLayout::Auto, MarkerLayout::SystemAndThree, MarkerLayout::DirectNative] {
+            let knobs = Breakpoints { layout, ..Breakpoints::default() };
+            let mut kept = Placer::default();
+            let mut transcript = Transcript::default();
+            transcript.set_prefix(&[Segment::new(Level::Tools, "{}")], &["stable", "rest"], |text| {
+                text.len() as u64
+            });
+            for step in 0..60 {
+                let row = match step % 7 {
+                    0 => Row::user("Go on."),
+                    1 | 3 => {
+                        Row::calls("", vec![ToolCall::new("a", "t", "{}"), ToolCall::new("b", "t", "{}")])
+                    }
+                    2 | 4 => Row::result("a", "t", "done"),
+                    5 => Row::assistant("").with(PREFILL, step % 2 == 0),
+                    _ => Row::assistant("Done."),
+                };
+                transcript.push(row, |text| text.len() as u64);
+                let ask = |placer: &mut Placer| {
+                    placer.positions(&transcript, "stablerest", Some("stable"), &route, &knobs)
+                };
+                assert_eq!(ask(&mut kept), ask(&mut Placer::default()), "{layout:?} {step}");
+            }
+        }
+    }
 }

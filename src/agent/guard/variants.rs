@@ -88,10 +88,17 @@ pub fn unfold(command: &str, homes: &Homes, budget: Budget) -> Unfolded {
     let inspection = payload::inspect(&raw_scan, &raw_commands, budget.payloads);
     pile.over |= inspection.too_many;
     add_payloads(&inspection.payloads, homes, budget.payloads, &mut pile);
-    pile.add(marked(&plain));
-    pile.add(normalize(&with_lines_at(&masked, &starts(&raw_scan)), homes));
-    let scan = Scan::new(&plain);
-    let simple = commands(&scan);
+    let lined = with_lines_at(&masked, &starts(&raw_scan));
+    // Most commands are plain from the start: what was seen in them is not looked for again.
+    let simple = if plain == masked {
+        pile.add(lined.clone());
+        raw_commands
+    } else {
+        let scan = Scan::new(&plain);
+        pile.add(with_lines_at(&plain, &starts(&scan)));
+        commands(&scan)
+    };
+    pile.add(normalize(&lined, homes));
     add_deobfuscated(&plain, &simple, &mut pile);
     let programs = simple
         .iter()

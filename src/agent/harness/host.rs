@@ -1,6 +1,6 @@
 //! The turn loop's surroundings: what a request looks like, who answers it, where rows go.
 
-use crate::agent::breakpoints::{self, Route};
+use crate::agent::breakpoints::Route;
 use crate::agent::delegate;
 use crate::agent::transcript::Measure;
 use crate::agent::turn::{Agent, Host, StoreFault, ToolOutcome};
@@ -73,7 +73,7 @@ impl<M: Model> Run<'_, M> {
     }
 
     /// Where this request carries cache markers, as positions of the whole prompt.
-    fn marks(&self, agent: &Agent) -> Vec<(usize, Ttl)> {
+    fn marks(&mut self, agent: &Agent) -> Vec<(usize, Ttl)> {
         let prompt = &self.harness.policy.prompt;
         let route = Route {
             provider: self.session.provider.clone(),
@@ -84,13 +84,8 @@ impl<M: Model> Run<'_, M> {
         };
         let system = self.session.system.as_str();
         let stable = self.session.static_prefix.as_deref();
-        let mut marks = breakpoints::positions(
-            &agent.transcript,
-            system,
-            stable,
-            &route,
-            &self.harness.policy.breakpoints,
-        );
+        let knobs = &self.harness.policy.breakpoints;
+        let mut marks = self.session.placer.positions(&agent.transcript, system, stable, &route, knobs);
         if self.session.depth > 0 {
             for (_, ttl) in &mut marks {
                 *ttl = delegate::child_ttl(*ttl);

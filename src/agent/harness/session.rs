@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::agent::breakpoints::Placer;
 use crate::agent::compress::carry::{Carried, Todo};
 use crate::agent::compress::{Compressor, ModelFacts, State};
 use crate::agent::memory::MemoryStore;
@@ -134,6 +135,8 @@ pub struct Session {
     pub followed: BTreeMap<String, bool>,
     /// Its view of memory.
     pub memory: MemoryStore,
+    /// Where its requests carry cache markers.
+    pub placer: Placer,
     /// Its compressor.
     pub compressor: Compressor,
     /// Its todo list.
@@ -217,6 +220,7 @@ impl Session {
             deliver_to: None,
             followed: BTreeMap::new(),
             memory,
+            placer: Placer::default(),
             compressor: Compressor::new(&policy.compress, model, State::default()),
             todos: Vec::new(),
             carried: Carried::default(),

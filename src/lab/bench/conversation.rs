@@ -5,7 +5,7 @@
 
 use serde_json::json;
 
-use crate::agent::breakpoints::{self, Route};
+use crate::agent::breakpoints::{Placer, Route};
 use crate::agent::compress::estimate::text_tokens;
 use crate::agent::transcript::{Transcript, wire_text};
 use crate::cache::{Facts, Observed};
@@ -150,6 +150,7 @@ pub fn play(shape: &Shape, model: &str, knobs: &Breakpoints, mut see: impl FnMut
         let mut transcript = Transcript::default();
         transcript.set_prefix(&tools, &[&fixed, &rest], text_tokens);
         let mut known: Vec<Facts> = Vec::new();
+        let mut placer = Placer::default();
         for turn in 0..shape.turns {
             at += clock::SECOND * if turn % 5 == 4 { shape.long_pause } else { shape.pause };
             let seed = session * 1_000 + turn;
@@ -159,7 +160,7 @@ pub fn play(shape: &Shape, model: &str, knobs: &Breakpoints, mut see: impl FnMut
                 known.extend(
                     (known.len()..transcript.segment_count()).map(|index| facts(transcript.segment(index))),
                 );
-                let marks = breakpoints::positions(&transcript, &system, static_prefix, &route, knobs);
+                let marks = placer.positions(&transcript, &system, static_prefix, &route, knobs);
                 let output = if answers { shape.words[3] } else { shape.words[1] * shape.calls as u64 };
                 let observed = Observed {
                     chains: transcript.chains(),

@@ -61,7 +61,9 @@ impl Store {
             return Ok(());
         }
         self.write(|connection| {
-            schema::create_lazily(connection, &self.knobs)?;
+            if reached.is_none() {
+                schema::create_indexes(connection, &self.knobs)?;
+            }
             for index in &self.knobs.indexes {
                 self.execute(&schema::catch_up_sql(*index), [reached.unwrap_or(0), newest])?;
             }
