@@ -13,7 +13,7 @@
 //! | `counter` | tokens, and the cache model |
 //! | `learning` | turns, reviews and tools, as far as requests show them |
 //! | `cassette`, `normal`, `replay` | recorded traffic and its playing back |
-//! | `record` | the proxy that writes a cassette |
+//! | `record`, `upstream` | the proxy that writes a cassette; how it reaches a provider |
 //! | `translate` | the command tool under the name that an agent knows |
 //! | `sink` | events judged, digested, written |
 //! | `report` | what a run has to say |
@@ -44,11 +44,11 @@ pub mod cassette;
 mod chat;
 mod clean;
 mod clock;
-mod counter;
+pub(crate) mod counter;
 mod desk;
 mod learning;
 mod messages;
-mod normal;
+pub(crate) mod normal;
 mod options;
 mod record;
 mod refuse;
@@ -62,6 +62,7 @@ mod shown;
 mod sink;
 mod spoken;
 mod translate;
+pub mod upstream;
 
 pub use activity::Activity;
 pub use clock::ClockKind;

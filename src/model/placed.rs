@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use crate::ledger::Lane;
-use crate::model::{Ask, reader, script};
+use crate::model::{Ask, script};
 use crate::scenario::{Act, CallSpec, ReplySpec, RuleSpec, Scenario, TurnAct};
 
 mod place;
@@ -117,10 +117,10 @@ impl PlacedScript {
                 Act::Open(opened) => open.clone_from(&opened.name),
                 Act::Turn(turn) => {
                     let session = turn.session.clone().unwrap_or_else(|| open.clone());
-                    for index in 0..turn.times {
+                    for (index, say) in turn.said() {
                         let number = numbers.entry(session.clone()).or_insert(0);
                         *number += 1;
-                        script.add(&session, *number, turn, index, act);
+                        script.add(&session, *number, turn, (index, &say), act);
                     }
                 }
                 _ => {}
@@ -129,8 +129,8 @@ impl PlacedScript {
         script
     }
 
-    fn add(&mut self, session: &str, number: u64, turn: &TurnAct, index: u64, act: usize) {
-        let say = turn.say.replace("{i}", &index.to_string());
+    fn add(&mut self, session: &str, number: u64, turn: &TurnAct, said: (u64, &str), act: usize) {
+        let (index, say) = said;
         let lists = [
             (Lane::Main, &turn.replies),
             (Lane::Review, &turn.review),
@@ -146,7 +146,7 @@ impl PlacedScript {
         for (nth, goal) in goals.iter().enumerate() {
             self.goals.push((goal.clone(), at, nth));
         }
-        self.texts.add(&say, at);
+        self.texts.add(say, at);
         self.turns.push(Turn { session: session.to_owned(), number, lists, goals, act });
     }
 
@@ -162,10 +162,10 @@ impl PlacedScript {
 
     /// What the first rule that holds answers, as a line of the script.
     pub fn by_rule(&mut self, ask: &Ask<'_>) -> Option<ReplySpec> {
-        let (rule, used) = self.rules.iter_mut().find(|(rule, used)| script::applies(rule, *used, ask))?;
-        *used += 1;
-        let Some(skill) = &rule.follow_skill else { return Some(rule.reply.clone().unwrap_or_default()) };
-        let reply = reader::follow(skill, ask, "", false)?;
+        let reply = match script::first_rule(&mut self.rules, ask, "")? {
+            script::Line::Scripted(line) => return Some(line),
+            script::Line::Read(reply) => reply,
+        };
         let calls = reply.calls.into_iter().map(|call| CallSpec {
             tool: call.name,
             args: toml::Table::new(),

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use crate::audit::json;
 use crate::audit::prompt::{Kind, Piece, Prompt, Seg, Shape, Speaker};
-use crate::model::Ask;
 use crate::model::placed::{Due, Shown, Who};
+use crate::model::{Ask, Sent};
 use crate::serve::learning::name_of;
 use crate::wire::{Level, Row, ToolCall};
 
@@ -142,6 +142,7 @@ impl RuleAsk {
             tools: &self.tools,
             system: &self.system,
             rows: &self.rows,
+            sent: Sent::default(),
         }
     }
 }
