@@ -7,7 +7,6 @@ use crate::cli::CommandResult;
 
 /// Play a suite with a real provider, within a budget; needs a build with the feature `live`
 #[derive(Debug, clap::Args)]
-#[cfg_attr(not(feature = "live"), expect(dead_code, reason = "without the feature nothing is played"))]
 pub(super) struct Args {
     /// What is measured: cache, prefix, compaction or learning
     #[arg(value_parser = ["cache", "prefix", "compaction", "learning"])]

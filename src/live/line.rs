@@ -352,8 +352,7 @@ fn consequence(status: u16, code: &str) -> After {
         // A quota that is used up does not come back while one waits.
         429 if code == "insufficient_quota" => After::Stop,
         408 | 409 | 425 | 429 | 500.. => After::Again,
-        401..=404 | 407 => After::Stop,
-        300..=399 => After::Stop,
+        300..=399 | 401..=404 | 407 => After::Stop,
         _ => After::Keep,
     }
 }

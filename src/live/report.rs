@@ -113,14 +113,18 @@ fn compaction(found: &Facts, text: &mut String) {
         "{} compactions, {} of them with a summary of the model\n\n",
         found.compactions, found.by_model
     ));
-    let mut table = Table::new(&["run", "survived", "answered", "what the user said"]);
+    let mut table = Table::new(&["run", "survived", "answered", "what was to last"]);
     for fact in &found.facts {
-        let survived = fact.lost_at.map_or_else(|| "yes".to_owned(), |nth| format!("lost at {nth}"));
+        let survived = match fact.lost_at {
+            Some(nth) => format!("lost at {nth}"),
+            None if fact.told => "yes".to_owned(),
+            None => "not told".to_owned(),
+        };
         let answered = if fact.answered { "yes" } else { "no" };
         table.row([fact.run.clone(), survived, answered.to_owned(), fact.line.clone()]);
     }
     text.push_str(&table.render());
-    let survived = found.facts.iter().filter(|fact| fact.lost_at.is_none()).count();
+    let survived = found.facts.iter().filter(|fact| fact.told && fact.lost_at.is_none()).count();
     text.push_str(&format!("\n{survived} of {} standing facts survived\n", found.facts.len()));
 }
 

@@ -99,6 +99,6 @@ fn price(args: &Args) -> Result<Price, BadInput> {
         let message = "expected four prices in dollars per million tokens: input,read,write,output";
         return Err(Diagnostic::of_file("--price", message).into());
     };
-    Price::per_million(&args.model, input, read, [Some(write); 3].map(|price| price.copied()), output)
+    Price::per_million(&args.model, input, read, [Some(*write); 3], output)
         .map_err(|error| Diagnostic::of_file("--price", error.to_string()).into())
 }

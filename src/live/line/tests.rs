@@ -84,24 +84,24 @@ fn ask(line: &mut Line, text: &str) -> Result<Reply, ModelError> {
     line.ask("seed 0", &ask)
 }
 
-fn says(text: &str) -> Result<Got, Lost> {
+fn says(text: &str) -> Got {
     let answer = serde_json::json!({
         "choices": [{"finish_reason": "stop", "message": {"role": "assistant", "content": text}}],
         "usage": {"prompt_tokens": 10, "completion_tokens": 2},
     });
     let content_type = "application/json".to_owned();
-    Ok(Got { status: 200, content_type, text: answer.to_string(), ..Got::default() })
+    Got { status: 200, content_type, text: answer.to_string(), ..Got::default() }
 }
 
-fn fails(status: u16, code: &str, retry_after: Option<u64>) -> Result<Got, Lost> {
+fn fails(status: u16, code: &str, retry_after: Option<u64>) -> Got {
     let text = serde_json::json!({"error": {"message": "no", "code": code}}).to_string();
-    Ok(Got { status, text, retry_after, ..Got::default() })
+    Got { status, retry_after, text, ..Got::default() }
 }
 
 #[test]
 fn a_busy_provider_is_asked_again_after_the_time_that_it_names_and_else_ever_later() {
     let unreachable = Err(Lost::Unreachable("refused".to_owned()));
-    let answers = [fails(429, "", Some(1_500)), fails(503, "", None), unreachable, says("Well.")];
+    let answers = [Ok(fails(429, "", Some(1_500))), Ok(fails(503, "", None)), unreachable, Ok(says("Well."))];
     let mut set = set(answers, "1");
     assert_eq!(ask(&mut set.line, "x").unwrap().text.as_deref(), Some("Well."));
     let pauses = &set.played.borrow().pauses;
@@ -113,10 +113,10 @@ fn a_busy_provider_is_asked_again_after_the_time_that_it_names_and_else_ever_lat
 
 #[test]
 fn who_asks_for_too_long_a_wait_or_never_answers_is_left_alone() {
-    let mut long = set([fails(429, "", Some(3_600_000))], "1");
+    let mut long = set([Ok(fails(429, "", Some(3_600_000)))], "1");
     let error = ask(&mut long.line, "x").unwrap_err().to_string();
     assert!(error.contains("asks to wait 3600 s"), "{error}");
-    let mut never = set((0..8).map(|_| fails(529, "", Some(1))), "1");
+    let mut never = set((0..8).map(|_| Ok(fails(529, "", Some(1)))), "1");
     let error = ask(&mut never.line, "x").unwrap_err().to_string();
     assert!(error.contains("asked 8 times"), "{error}");
     assert!(matches!(never.line.stopped, Some(Stop::GaveUp(_))));
@@ -125,7 +125,7 @@ fn who_asks_for_too_long_a_wait_or_never_answers_is_left_alone() {
 #[test]
 fn a_wrong_key_and_an_empty_account_stop_the_run_at_once() {
     for (status, code) in [(401, "invalid_api_key"), (404, "model_not_found"), (429, "insufficient_quota")] {
-        let mut set = set([fails(status, code, None)], "1");
+        let mut set = set([Ok(fails(status, code, None))], "1");
         ask(&mut set.line, "x").unwrap_err();
         assert!(matches!(set.line.stopped, Some(Stop::Refused(_))), "{status}");
         ask(&mut set.line, "y").unwrap_err();
@@ -135,7 +135,7 @@ fn a_wrong_key_and_an_empty_account_stop_the_run_at_once() {
 
 #[test]
 fn a_refused_request_is_an_answer_like_any_other() {
-    let mut set = set([fails(400, "context_length_exceeded", None), says("Well.")], "1");
+    let mut set = set([Ok(fails(400, "context_length_exceeded", None)), Ok(says("Well."))], "1");
     let error = ask(&mut set.line, "x").unwrap_err();
     assert_eq!(error, ModelError::Provider { kind: "context_length".to_owned(), retry: false });
     assert!(ask(&mut set.line, "y").is_ok());
@@ -156,7 +156,7 @@ fn nothing_is_sent_that_the_budget_does_not_cover() {
 
 #[test]
 fn an_answer_that_was_lost_counts_with_its_worst_also_after_a_restart() {
-    let mut set = set([Err(Lost::Broken("reset".to_owned())), says("Well.")], "1");
+    let mut set = set([Err(Lost::Broken("reset".to_owned())), Ok(says("Well."))], "1");
     ask(&mut set.line, "x").unwrap();
     let uncertain = set.line.budget.uncertain();
     assert!(uncertain > Usd::ZERO);

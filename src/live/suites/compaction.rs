@@ -1,10 +1,9 @@
 //! Which standing facts a real summary keeps.
 //!
-//! A standing fact is a line of the user that begins with `Remember:` or another word of a lasting instruction, and
-//! holds what matters in back quotes: "Remember: the staging port is `8443`." It survives a compaction when all that stood in back
-//! quotes still stands in the request that follows, wherever that is: summary, carried instruction, untouched row.
-
-use std::collections::BTreeSet;
+//! A standing fact is a line of the user, or of a file of the workspace, that begins with `Remember:` or another word of a
+//! lasting instruction and holds what matters in back quotes: "Remember: the staging port is `8443`." It survives a
+//! compaction when all that stood in back quotes still stands in the request that follows, wherever that is: summary,
+//! carried instruction, untouched row. A fact that no request ever held was not told, and cannot be lost.
 
 use serde::Serialize;
 
@@ -21,8 +20,10 @@ const STANDING: [&str; 5] = ["remember:", "always ", "never ", "from now on", "è
 pub struct Fact {
     /// The run.
     pub run: String,
-    /// The user's line.
+    /// The line.
     pub line: String,
+    /// True when some request held it.
+    pub told: bool,
     /// What of it must survive, word for word.
     pub essence: Vec<String>,
     /// The first compaction behind which some of it is missing, from 1; none when it survived all.
@@ -58,12 +59,12 @@ impl Facts {
                 run: run.name.clone(),
                 line,
                 essence,
+                told: false,
                 lost_at: None,
                 answered: false,
             })
             .collect();
         let mut rebuild = Rebuild::default();
-        let mut told = BTreeSet::new();
         let (mut count, mut due, mut last) = (0, false, "");
         for event in &run.played.ledger.events {
             match &event.what {
@@ -80,13 +81,12 @@ impl Facts {
                     let Some(conversation) = rebuild.conversation(&rebuilt.key) else { continue };
                     let messages = conversation.segments.iter().filter(|seg| seg.level == Level::Messages);
                     let text: String = messages.map(|segment| &*segment.text).collect();
-                    for (place, fact) in facts.iter_mut().enumerate() {
+                    for fact in &mut facts {
                         let there = fact.essence.iter().all(|part| text.contains(part.as_str()));
-                        if there {
-                            told.insert(place);
-                        } else if due && told.contains(&place) && fact.lost_at.is_none() {
+                        if due && !there && fact.told && fact.lost_at.is_none() {
                             fact.lost_at = Some(count);
                         }
+                        fact.told |= there;
                     }
                     due = false;
                 }
@@ -103,18 +103,21 @@ impl Facts {
 
     /// True when the model summarised at least once and every fact survived.
     pub fn holds(&self) -> bool {
-        self.by_model > 0 && !self.facts.is_empty() && self.facts.iter().all(|fact| fact.lost_at.is_none())
+        self.by_model > 0
+            && self.facts.iter().any(|fact| fact.told)
+            && self.facts.iter().all(|fact| fact.lost_at.is_none())
     }
 }
 
-/// The standing facts that the users of a scenario tell, each with its essence.
+/// The standing facts that a scenario's users and files tell, each with its essence.
 fn standing(scenario: &Scenario) -> Vec<(String, Vec<String>)> {
     let turns = scenario.acts.iter().filter_map(|act| match act {
         Act::Turn(turn) => Some(turn.said()),
         _ => None,
     });
     let said: Vec<String> = turns.flatten().map(|(_, say)| say).collect();
-    let lines = said.iter().flat_map(|say| say.lines()).map(str::trim);
+    let files = scenario.files.iter().map(|file| &file.text);
+    let lines = said.iter().chain(files).flat_map(|text| text.lines()).map(str::trim);
     let standing = lines.filter(|line| {
         let lower = line.to_lowercase();
         STANDING.iter().any(|start| lower.starts_with(start))

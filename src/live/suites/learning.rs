@@ -68,8 +68,11 @@ pub struct Learned {
     pub measures: Vec<Measure>,
 }
 
-/// The figures and how they are read off an arm.
-const FIGURES: [(&str, fn(&ArmRun) -> f64); 6] = [
+/// A figure, and how it is read off an arm.
+type Figure = (&'static str, fn(&ArmRun) -> f64);
+
+/// Every figure.
+const FIGURES: [Figure; 6] = [
     ("iterations", |arm| arm.iterations as f64),
     ("failed calls", |arm| arm.failures as f64),
     ("prompt tokens", |arm| arm.prompt_tokens as f64),
