@@ -20,6 +20,7 @@
 //! | `book` | bytes that arrived as ledger events |
 //! | `refuse` | what a provider refuses, in its own shape |
 //! | `chat`, `messages`, `responses` | replies in the three protocols |
+//! | `scheduled` | faults that the scenario schedules for the provider |
 //! | `clock` | real or virtual time |
 //!
 //! Everything runs on one thread: requests are judged in the order in which they arrived, and nothing is locked.
@@ -57,6 +58,7 @@ mod replay;
 pub mod report;
 mod responses;
 mod route;
+mod scheduled;
 mod server;
 mod shown;
 mod sink;
