@@ -5,7 +5,7 @@ mod play;
 
 use crate::cli::CommandResult;
 
-/// Play a suite with a real provider, within a budget; needs a build with the feature `live`
+/// Play a suite with a real provider, within a budget (feature `live`)
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// What is measured: cache, prefix, compaction or learning
