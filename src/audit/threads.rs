@@ -61,17 +61,12 @@ impl Threads {
         name: Option<&str>,
         shape: Option<Shape>,
     ) -> impl Iterator<Item = usize> + 'a {
-        let mut found: Vec<&ByAge> = match name {
-            Some(name) => {
-                let shapes =
-                    self.by_name.iter().filter(|(known, _)| shape.is_none_or(|shape| shape == **known));
-                shapes.filter_map(|(_, names)| names.get(name)).collect()
-            }
-            None => {
-                let shapes =
-                    self.by_shape.iter().filter(|(known, _)| shape.is_none_or(|shape| shape == **known));
-                shapes.map(|(_, ages)| ages).collect()
-            }
+        let wanted = move |known: &Shape| shape.is_none_or(|shape| shape == *known);
+        let mut found: Vec<&ByAge> = if let Some(name) = name {
+            let shapes = self.by_name.iter().filter(|(known, _)| wanted(known));
+            shapes.filter_map(|(_, names)| names.get(name)).collect()
+        } else {
+            self.by_shape.iter().filter(|(known, _)| wanted(known)).map(|(_, ages)| ages).collect()
         };
         // Almost always there is one group; several are merged.
         let mut lone = (found.len() == 1).then(|| found.remove(0).values().rev().copied());
@@ -153,7 +148,9 @@ impl Threads {
         for thread in list.drain(list.len() / 2..) {
             let at = self.begin(thread);
             let chains: Vec<u128> = self.list[at].ends.keys().copied().collect();
-            chains.into_iter().for_each(|chain| self.note_end(at, chain));
+            for chain in chains {
+                self.note_end(at, chain);
+            }
         }
     }
 

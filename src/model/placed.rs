@@ -47,6 +47,8 @@ pub trait Shown {
     fn text(&self, at: usize) -> String;
     /// Ids of the calls that it makes.
     fn calls(&self, at: usize) -> Vec<String>;
+    /// A hash of the system prompt, which no message has.
+    fn system_key(&self) -> u128;
     /// The system prompt's text.
     fn system(&self) -> String;
     /// True when there is a tool table.
@@ -258,18 +260,22 @@ impl PlacedScript {
     fn aside(&mut self, shown: &impl Shown, newest: Option<usize>) -> Option<Lane> {
         let newest = newest?;
         if shown.has_tools() {
-            return (self.turn_at(shown, newest).is_none() && texts::asks_for_summary(&shown.text(newest)))
+            return (self.turn_at(shown, newest).is_none() && self.about(shown, newest).asks_for_summary)
                 .then_some(Lane::Summary);
         }
-        let words = shown.text(newest);
-        let system = shown.system();
-        if texts::asks_for_title(&system) || !self.texts.is_exact(&words) && texts::asks_for_title(&words) {
+        let words = self.about(shown, newest);
+        let system = self.texts.about(shown.system_key(), || shown.system());
+        if system.title || !words.exact && words.title {
             return Some(Lane::Title);
         }
-        if self.texts.is_exact(&words) {
+        if words.exact {
             return None;
         }
-        (texts::speaks_of_summary(&words) || texts::speaks_of_summary(&system)).then_some(Lane::Summary)
+        (words.speaks_of_summary || system.speaks_of_summary).then_some(Lane::Summary)
+    }
+
+    fn about(&mut self, shown: &impl Shown, at: usize) -> texts::About {
+        self.texts.about(shown.key(at), || shown.text(at))
     }
 
     fn turn_at(&mut self, shown: &impl Shown, at: usize) -> Option<usize> {
@@ -293,15 +299,15 @@ impl PlacedScript {
         }
     }
 
-    fn child(&self, shown: &impl Shown) -> Option<Found> {
+    fn child(&mut self, shown: &impl Shown) -> Option<Found> {
         if self.goals.is_empty() {
             return None;
         }
         let first = (0..shown.len()).find(|at| shown.who(*at) == Who::User)?;
-        let words = shown.text(first);
-        if self.texts.is_exact(&words) {
+        if self.about(shown, first).exact {
             return None;
         }
+        let words = shown.text(first);
         let system = shown.system();
         let (_, turn, nth) = self
             .goals

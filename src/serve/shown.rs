@@ -77,6 +77,12 @@ impl Shown for Showing<'_> {
         call_ids(self.prompt, &self.pieces[self.first + at])
     }
 
+    fn system_key(&self) -> u128 {
+        let system = self.prompt.segs.iter().filter(|seg| seg.level == Level::System);
+        // A lone part with the words of a message has another key than the message.
+        system.fold(1, |key: u128, seg| key.rotate_left(7) ^ seg.hash)
+    }
+
     fn system(&self) -> String {
         let system = (0..self.prompt.segs.len()).filter(|at| self.prompt.segs[*at].level == Level::System);
         system.map(|at| self.prompt.text(at)).collect::<Vec<_>>().join("\n")
