@@ -17,6 +17,7 @@ pub mod read;
 pub mod record;
 pub mod summary;
 pub mod text_kind;
+mod threads;
 pub mod usage;
 pub mod words;
 

@@ -23,6 +23,7 @@ mod input;
 
 mod life;
 mod list;
+mod live;
 mod matrix;
 mod merge;
 
@@ -83,6 +84,7 @@ enum Command {
     Serve(serve::Args),
     Record(record::Args),
     Drive(drive::Args),
+    Live(live::Args),
     Completions(completions::Args),
 }
 
@@ -185,6 +187,7 @@ fn answer(cli: Cli) -> CommandResult {
         Some(Command::Serve(args)) => serve::run(&args),
         Some(Command::Record(args)) => record::run(&args),
         Some(Command::Drive(args)) => drive::run(&args),
+        Some(Command::Live(args)) => live::run(&args),
         Some(Command::Completions(args)) => Ok(completions::run(&args)),
         None if cli.selftest => selftest::run(&selftest::Args { json: cli.json }),
         None if !cli.breaks.is_empty() => breaks::run(&breaks::Args { ids: cli.breaks, json: cli.json }),

@@ -40,6 +40,7 @@
 //! | room | is | may not know |
 //! | --- | --- | --- |
 //! | [`cli`] | one file per subcommand: parses, calls, prints, exits | behaviour |
+//! | `live` | scenarios played with a real provider, within a budget; a feature of the build | the provider's key |
 //! | [`drive`] | real agents outside the lab: started, spoken to, watched, ended | how an agent works |
 //! | [`serve`] | the mock provider that real agents are pointed at | how an agent works |
 //! | [`report`] | results as text, tables, pages | how a result came about |
@@ -89,6 +90,8 @@ pub mod drive;
 pub mod lab;
 pub mod laws;
 pub mod ledger;
+#[cfg(feature = "live")]
+pub mod live;
 pub mod model;
 pub mod policy;
 pub mod report;

@@ -9,8 +9,10 @@ pub mod script;
 
 pub use script::ScriptedModel;
 
+use crate::cache::Ttl;
 use crate::ledger::Lane;
-use crate::wire::{Row, ToolCall};
+use crate::scenario::{ReplySpec, TurnAct};
+use crate::wire::{Row, Segment, ToolCall};
 
 /// What the model is asked.
 #[derive(Debug, Clone, Copy)]
@@ -27,6 +29,19 @@ pub struct Ask<'a> {
     pub system: &'a str,
     /// The conversation.
     pub rows: &'a [Row],
+    /// The same as it goes over the wire, for whoever sends it on.
+    pub sent: Sent<'a>,
+}
+
+/// A request as it goes over the wire. Without segments it is what the rows say, and nothing is marked.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Sent<'a> {
+    /// Tool definitions, then the parts of the system prompt.
+    pub prefix: &'a [Segment],
+    /// The messages.
+    pub messages: &'a [Segment],
+    /// Cache markers: position in prefix and messages, and lifetime.
+    pub marks: &'a [(usize, Ttl)],
 }
 
 /// Why the model stopped.
@@ -102,6 +117,9 @@ pub enum ModelError {
     /// The script does not fit the run: the scenario is at fault.
     #[error("{0}")]
     Script(String),
+    /// Nobody will answer any more: a budget is used up, or the provider cannot be worked with. The run ends here.
+    #[error("{0}")]
+    Stopped(String),
 }
 
 /// Somebody who answers requests.
@@ -111,4 +129,24 @@ pub trait Model {
     /// # Errors
     /// [`ModelError::Provider`] when the provider fails, [`ModelError::Script`] when a script has no answer.
     fn reply(&mut self, ask: &Ask<'_>) -> Result<Reply, ModelError>;
+}
+
+/// A model that a scenario is played with: it is handed the lines of each act. One that speaks for itself needs none.
+pub trait Player: Model {
+    /// Takes over the lists of a turn; `{i}` in their texts becomes `index`.
+    fn load_turn(&mut self, _turn: &TurnAct, _index: u64) {}
+
+    /// Appends lines to one lane's list.
+    fn load(&mut self, _lane: Lane, _replies: &[ReplySpec], _index: u64) {}
+
+    /// Lines of a lane that nobody asked for.
+    fn left_over(&self, _lane: Lane) -> usize {
+        0
+    }
+
+    /// Forgets what is left of a lane's list.
+    fn clear(&mut self, _lane: Lane) {}
+
+    /// Forgets what is left of every list: nobody is there any more to ask for it.
+    fn clear_all(&mut self) {}
 }

@@ -82,6 +82,15 @@ pub fn shipped() -> &'static [(&'static str, &'static str)] {
     ]
 }
 
+/// Name and text of every scenario that is made for real models; `{seed}` in a text stands for the seed of a run.
+pub fn live() -> &'static [(&'static str, &'static str)] {
+    &[
+        ("live-conversation", include_str!("../scenarios/live/live-conversation.toml")),
+        ("live-compaction", include_str!("../scenarios/live/live-compaction.toml")),
+        ("live-learning", include_str!("../scenarios/live/live-learning.toml")),
+    ]
+}
+
 /// Name and text of every scenario of the regression suite, in the order of its report.
 pub fn suite() -> &'static [(&'static str, &'static str)] {
     &[

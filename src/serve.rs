@@ -13,13 +13,14 @@
 //! | `counter` | tokens, and the cache model |
 //! | `learning` | turns, reviews and tools, as far as requests show them |
 //! | `cassette`, `normal`, `replay` | recorded traffic and its playing back |
-//! | `record` | the proxy that writes a cassette |
+//! | `record`, `upstream` | the proxy that writes a cassette; how it reaches a provider |
 //! | `translate` | the command tool under the name that an agent knows |
 //! | `sink` | events judged, digested, written |
 //! | `report` | what a run has to say |
 //! | `book` | bytes that arrived as ledger events |
 //! | `refuse` | what a provider refuses, in its own shape |
 //! | `chat`, `messages`, `responses` | replies in the three protocols |
+//! | `scheduled` | faults that the scenario schedules for the provider |
 //! | `clock` | real or virtual time |
 //!
 //! Everything runs on one thread: requests are judged in the order in which they arrived, and nothing is locked.
@@ -44,11 +45,11 @@ pub mod cassette;
 mod chat;
 mod clean;
 mod clock;
-mod counter;
+pub(crate) mod counter;
 mod desk;
 mod learning;
 mod messages;
-mod normal;
+pub(crate) mod normal;
 mod options;
 mod record;
 mod refuse;
@@ -57,11 +58,13 @@ mod replay;
 pub mod report;
 mod responses;
 mod route;
+mod scheduled;
 mod server;
 mod shown;
 mod sink;
 mod spoken;
 mod translate;
+pub mod upstream;
 
 pub use activity::Activity;
 pub use clock::ClockKind;

@@ -24,6 +24,25 @@ impl Usd {
         Self(i128::from(tokens) * i128::from(price))
     }
 
+    /// The amount that a decimal text such as `0.25` stands for; `None` when it is no amount, or has more than six decimals.
+    ///
+    /// ```
+    /// use hermes_lab::units::Usd;
+    /// assert_eq!(Usd::of_text("0.25"), Some(Usd::of_tokens(250_000, 1_000_000)));
+    /// assert_eq!(Usd::of_text("-1"), None);
+    /// ```
+    pub fn of_text(text: &str) -> Option<Self> {
+        let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
+        let digits = |text: &str| {
+            !text.is_empty() && text.len() <= 6 && text.bytes().all(|byte| byte.is_ascii_digit())
+        };
+        if !digits(whole) || !digits(part) {
+            return None;
+        }
+        let millionths: i128 = format!("{whole}{part:0<6}").parse().ok()?;
+        Some(Self(millionths * (PER_DOLLAR / 1_000_000)))
+    }
+
     /// Dollars, as near as a floating-point number comes.
     pub fn dollars(self) -> f64 {
         self.0 as f64 / PER_DOLLAR as f64

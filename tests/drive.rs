@@ -146,3 +146,24 @@ fn write(path: &Path, text: &str) {
 fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap()
 }
+
+#[test]
+fn words_that_are_said_one_after_the_other_are_turns_of_their_own() {
+    let stage = Stage::new();
+    let path = stage.dir.path().join("each.toml");
+    let text = "format = 1\nname = \"each\"\n[[act]]\nopen.name = \"s1\"\n[[act]]\n[act.turn]\n\
+                say_each = [\"Look at the lamp {i}.\", \"Listen for the bell {i}.\"]\n\
+                replies = [{ say = \"Number {i} is done.\" }]\n";
+    write(&path, text);
+    let run = stage.drive(&stage.driver(ACP, ""), path.to_str().unwrap(), 0);
+    let turns: Vec<(&str, &str)> = run["turns"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|turn| (turn["said"].as_str().unwrap(), turn["answer"].as_str().unwrap()))
+        .collect();
+    let expected =
+        [("Look at the lamp 0.", "Number 0 is done."), ("Listen for the bell 1.", "Number 1 is done.")];
+    assert_eq!(turns, expected);
+    assert_eq!(run["left_out"].as_array().map_or(0, Vec::len), 0, "{run}");
+}

@@ -15,6 +15,7 @@ mod hardened_threats;
 mod lab;
 mod laws;
 mod limits;
+mod live;
 mod mechanism_cases;
 mod months;
 mod props;

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Rooms from bottom to top; a room imports only what stands before it.
-const ROOMS: [&str; 17] = [
+const ROOMS: [&str; 18] = [
     "world", "diag", "policy", "wire", "ledger", "scenario", "cache", "store", "model", "agent", "laws",
-    "audit", "lab", "report", "serve", "drive", "cli",
+    "audit", "lab", "report", "serve", "drive", "live", "cli",
 ];
 
 fn sources(dir: &str) -> Vec<(PathBuf, String)> {

@@ -206,8 +206,8 @@ struct Turn<'a, H: Host> {
 /// Runs one user turn to its end.
 ///
 /// # Errors
-/// Only [`ModelError::Script`]: the scenario has no answer for a request. Everything that a provider or a tool does
-/// wrong is part of the report.
+/// [`ModelError::Script`] when the scenario has no answer for a request, [`ModelError::Stopped`] when nobody answers any
+/// more. Everything that a provider or a tool does wrong is part of the report.
 pub fn run<H: Host>(
     host: &mut H,
     agent: &mut Agent,
@@ -333,7 +333,7 @@ impl<H: Host> Turn<'_, H> {
             self.report.requests += 1;
             match self.host.ask(self.agent, self.report.iterations) {
                 Ok(reply) => return Ok(Ok(reply)),
-                Err(error @ ModelError::Script(_)) => return Err(error),
+                Err(error @ (ModelError::Script(_) | ModelError::Stopped(_))) => return Err(error),
                 Err(ModelError::Provider { retry, .. }) => {
                     if !retry || attempt == self.policy.attempts_max {
                         break;

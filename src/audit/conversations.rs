@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use crate::audit::compare::looks_like_summary;
 use crate::audit::prompt::{ByHash, Kind, Prompt, Speaker};
+use crate::audit::threads::Threads;
 use crate::wire::Level;
 use crate::world::Millis;
 
@@ -42,8 +43,6 @@ pub(super) struct Thread {
     pub compacted: Option<(usize, u64)>,
     /// Ordinal of the newest request among all.
     pub touched: usize,
-    /// Running hashes of its heads, tools and system prompt: what its requests can extend begins with one of them.
-    pub heads: Vec<u128>,
     /// How often the last marker stayed although the prompt grew.
     pub stayed: usize,
 }
@@ -59,35 +58,25 @@ pub(super) enum Kinship {
     Follows(usize),
 }
 
-/// Threads that are looked at, newest first.
+/// Threads that are looked at where nothing is extended, newest first.
 const LOOKED_AT: usize = 64;
 
 /// Finds the thread of a request. `name` is what the log calls its conversation; with `by_name` nothing else counts.
 /// An empty name sets the nameless ones apart from the named ones and says nothing more.
 pub(super) fn find(
-    threads: &[Thread],
+    threads: &Threads,
     prompt: &Prompt,
     name: Option<&str>,
     by_name: bool,
     compacted: bool,
 ) -> Kinship {
-    let mut candidates: Vec<usize> = (0..threads.len())
-        .filter(|at| name.is_none_or(|name| threads[*at].name == name))
-        .filter(|at| by_name || threads[*at].last.shape == prompt.shape)
-        .collect();
-    // Only the newest are looked at; the others need no order.
-    let newest = |at: &usize| std::cmp::Reverse(threads[*at].touched);
-    if candidates.len() > LOOKED_AT {
-        candidates.select_nth_unstable_by_key(LOOKED_AT, newest);
-        candidates.truncate(LOOKED_AT);
-    }
-    candidates.sort_by_key(newest);
     if by_name {
-        return candidates.first().map_or(Kinship::New, |at| Kinship::Follows(*at));
+        return threads.newest(name, None).next().map_or(Kinship::New, Kinship::Follows);
     }
-    if let Some(found) = extended(threads, &candidates, prompt) {
+    if let Some(found) = extended(threads, prompt, name) {
         return found;
     }
+    let candidates: Vec<usize> = threads.newest(name, Some(prompt.shape)).take(LOOKED_AT).collect();
     let mut known: Vec<u128> = prompt.segs[first_message(prompt)..].iter().map(|seg| seg.hash).collect();
     known.sort_unstable();
     let best = candidates
@@ -117,29 +106,13 @@ pub(super) fn find(
     }
 }
 
-/// The thread with the longest earlier request that this one extends.
-fn extended(threads: &[Thread], candidates: &[usize], prompt: &Prompt) -> Option<Kinship> {
-    let head = head_of(prompt);
-    let candidates: Vec<usize> =
-        candidates.iter().copied().filter(|at| threads[*at].heads.contains(&head)).collect();
-    if candidates.is_empty() {
-        return None;
-    }
-    let mut best: Option<(usize, usize, u128)> = None;
-    for (place, chain) in prompt.chain.iter().enumerate().rev() {
-        if best.is_some() || place + 1 < first_message(prompt) + 1 {
-            break;
-        }
-        for &at in &candidates {
-            if let Some(end) = threads[at].ends.get(chain)
-                && end.len == place + 1
-            {
-                best = Some((place + 1, at, *chain));
-                break;
-            }
-        }
-    }
-    let (len, at, chain) = best?;
+/// The thread with the longest earlier request that this one extends, however long ago that was.
+fn extended(threads: &Threads, prompt: &Prompt, name: Option<&str>) -> Option<Kinship> {
+    let first = first_message(prompt);
+    let chains = prompt.chain.iter().enumerate().skip(first).rev();
+    let (len, at, chain) = chains
+        .map(|(place, chain)| (place + 1, *chain))
+        .find_map(|(len, chain)| Some((len, threads.ended(chain, len, name, prompt.shape)?, chain)))?;
     let thread = &threads[at];
     if thread.last.shared(prompt) >= thread.last.cacheable() {
         return Some(Kinship::Follows(at));
@@ -150,28 +123,6 @@ fn extended(threads: &[Thread], candidates: &[usize], prompt: &Prompt) -> Option
     }
     Some(Kinship::Branch(at, chain))
 }
-
-/// Running hash of tools and system prompt; 0 when there are none.
-fn head_of(prompt: &Prompt) -> u128 {
-    first_message(prompt).checked_sub(1).map_or(0, |last| prompt.chain[last])
-}
-
-impl Thread {
-    /// Remembers the head of a request.
-    pub(super) fn remember_head(&mut self, prompt: &Prompt) {
-        let head = head_of(prompt);
-        if self.heads.last() != Some(&head) {
-            self.heads.retain(|known| *known != head);
-            self.heads.push(head);
-            if self.heads.len() > HEADS_MAX {
-                self.heads.remove(0);
-            }
-        }
-    }
-}
-
-/// Heads that a conversation remembers.
-const HEADS_MAX: usize = 16;
 
 fn first_message(prompt: &Prompt) -> usize {
     prompt.segs.partition_point(|seg| seg.level < Level::Messages)

@@ -12,13 +12,14 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use crate::audit::compare::{self, Finding};
-use crate::audit::conversations::{self, End, Kinship, Thread};
+use crate::audit::conversations::{self, Kinship, Thread};
 use crate::audit::history;
 use crate::audit::json::JsonFault;
 use crate::audit::predict::{self, Entries, Illegal, Walk};
 use crate::audit::prompt::{ByHash, Parser, Prompt, Shape};
 use crate::audit::record::{Judged, Record, Tokens};
 use crate::audit::summary::Tally;
+use crate::audit::threads::Threads;
 use crate::audit::words::{Cause, Place, Verdict};
 use crate::wire::Level;
 
@@ -33,16 +34,8 @@ pub struct Options {
     pub fold: bool,
 }
 
-/// Bytes of bodies that are kept for showing differences.
-const HELD_MAX: usize = 12 << 20;
-/// Conversations that are kept.
-const THREADS_MAX: usize = 4096;
 /// Faults of one history that are told.
 const FAULTS_MAX: usize = 50;
-/// Segments that all conversations keep together.
-const SEGMENTS_MAX: usize = 100_000;
-/// Ends of earlier requests that a conversation keeps.
-const ENDS_MAX: usize = 1024;
 /// Differences whose text is kept; later ones keep place and cause.
 const TEXTS_MAX: usize = 2_000;
 
@@ -52,14 +45,13 @@ pub struct Auditor {
     options: Options,
     parser: Parser,
     entries: Entries,
-    threads: Vec<Thread>,
+    threads: Threads,
     names: Vec<String>,
     usage_threads: BTreeMap<String, usage_only::UsageThread>,
     judged: Vec<Judged>,
     samples: Vec<Judged>,
     tally: Tally,
     count: usize,
-    held: usize,
     texts: usize,
     /// Bytes and tokens of prompts whose tokens were counted.
     measured: (u64, u64),
@@ -116,14 +108,13 @@ impl Auditor {
             options,
             parser: Parser::new(!options.strict_bytes),
             entries: Entries::new(predict::rules()),
-            threads: Vec::new(),
+            threads: Threads::default(),
             names: Vec::new(),
             usage_threads: BTreeMap::new(),
             judged: Vec::new(),
             samples: Vec::new(),
             tally: Tally::default(),
             count: 0,
-            held: 0,
             texts: 0,
             measured: (0, 0),
         }
@@ -294,7 +285,7 @@ impl Auditor {
             judged.details.push(self.detail(cause));
         }
         self.fill(&mut judged, seen, 0, 0);
-        self.threads.push(Thread {
+        let thread = self.threads.begin(Thread {
             number,
             name,
             last: seen.prompt.clone(),
@@ -303,11 +294,9 @@ impl Auditor {
             ends: ByHash::default(),
             compacted: None,
             touched: seen.index,
-            heads: Vec::new(),
             stayed: 0,
         });
-        self.held += seen.prompt.body.len();
-        (judged, self.threads.len() - 1)
+        (judged, thread)
     }
 
     /// A summariser that shares nothing with the conversation it summarises.
@@ -316,7 +305,7 @@ impl Auditor {
         if !role.contains("summar") && !role.contains("compact") {
             return None;
         }
-        let main = self.threads.iter().max_by_key(|thread| thread.touched)?;
+        let main = self.threads.last()?;
         let at = main.last.shared(&seen.prompt);
         let mut finding = Finding::whole(
             Cause::UnalignedSummarizer,
@@ -368,13 +357,9 @@ impl Auditor {
         };
         let in_messages = seen.prompt.segs[*new].level == Level::Messages;
         let grew = seen.prompt.segs.len() > before.segs.len() && before.segs.len() > old + 1;
-        let last = &mut self.threads[thread];
-        if old != new || !grew {
-            last.stayed = 0;
-            return;
-        }
-        last.stayed += 1;
-        if in_messages && last.stayed >= 2 && judged.cause == Cause::None {
+        let stayed = if old != new || !grew { 0 } else { self.threads[thread].stayed + 1 };
+        self.threads.change(thread, |last| last.stayed = stayed);
+        if in_messages && stayed >= 2 && judged.cause == Cause::None {
             let what = "the last marker stays on the same block while the conversation grows";
             let mut finding = Finding::whole(Cause::BreakpointStatic, Place::Messages, what);
             finding.pointer = seen.prompt.pointer(*new);
@@ -404,60 +389,20 @@ impl Auditor {
         if seen.record.failed {
             return;
         }
-        let found = &mut self.threads[thread];
-        if !Rc::ptr_eq(&found.last, &seen.prompt) {
-            self.held = self.held.saturating_sub(found.last.body.len()) + seen.prompt.body.len();
-        }
-        found.last = seen.prompt.clone();
-        found.end = end;
-        found.touched = seen.index;
-        found.remember_head(&seen.prompt);
-        if seen.record.route.is_some() {
-            found.route.clone_from(&seen.record.route);
-        }
-        if let Some(chain) = end.len.checked_sub(1).map(|last| seen.prompt.chain[last]) {
-            found.ends.insert(chain, end);
-        }
-        if let Some(last) = seen.prompt.chain.last() {
-            found.ends.entry(*last).or_insert(End { len: seen.prompt.segs.len(), ..end });
-        }
-        if found.ends.len() > ENDS_MAX {
-            found.ends.drain(..ENDS_MAX / 2);
-        }
         let compacted = judged.planned
             || judged.details.iter().any(|detail| {
                 matches!(detail.cause, Cause::PlannedCompaction | Cause::CompactionIneffective)
             });
-        if compacted {
-            found.compacted = Some((seen.index, seen.prompt.size()));
-        }
-        self.let_go();
-    }
-
-    fn let_go(&mut self) {
-        while self.held > HELD_MAX && self.threads.len() > 1 {
-            let oldest = self
-                .threads
-                .iter_mut()
-                .filter(|thread| thread.last.held())
-                .min_by_key(|thread| thread.touched);
-            let Some(oldest) = oldest else { return };
-            self.held -= oldest.last.body.len();
-            oldest.last = Rc::new(oldest.last.bare());
-            if self.threads.iter().filter(|thread| thread.last.held()).count() <= 1 {
-                return;
+        self.threads.change(thread, |found| {
+            if seen.record.route.is_some() {
+                found.route.clone_from(&seen.record.route);
             }
-        }
-        let segments: usize = if self.threads.len().is_multiple_of(64) {
-            self.threads.iter().map(|thread| thread.last.segs.len()).sum()
-        } else {
-            0
-        };
-        if self.threads.len() > THREADS_MAX || segments > SEGMENTS_MAX {
-            self.threads.sort_by_key(|thread| thread.touched);
-            let gone: Vec<Thread> = self.threads.drain(..self.threads.len() / 2).collect();
-            self.held -= gone.iter().map(|thread| thread.last.body.len()).sum::<usize>();
-        }
+            if compacted {
+                found.compacted = Some((seen.index, seen.prompt.size()));
+            }
+        });
+        self.threads.advance(thread, &seen.prompt, end);
+        self.threads.let_go();
     }
 
     /// What was found so far, of a folded audit.

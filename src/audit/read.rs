@@ -340,6 +340,10 @@ pub fn recognise(bytes: &[u8]) -> Option<Format> {
     if has("conversations") && !has("model") {
         return Some(Format::ShareGpt);
     }
+    // The header of a cassette stands before its requests.
+    if has("cassette") && has("upstream") {
+        return Some(Format::Wrapped);
+    }
     if wrapped::REQUEST.iter().any(|name| has(name)) {
         return Some(Format::Wrapped);
     }

@@ -6,8 +6,9 @@ use crate::diag::{Diagnostic, nearest};
 use crate::drive::{self, Driver};
 use crate::lab::breaks::{self, Break};
 use crate::lab::expect;
-use crate::policy::{Overlay, preset};
+use crate::policy::{CacheModel, KnobValue as _, Overlay, preset};
 use crate::scenario::{self, Scenario};
+use crate::serve::upstream::{self, Authority};
 
 use super::BadInput;
 
@@ -39,7 +40,7 @@ pub(super) fn scenario(name: &str) -> Result<Scenario, BadInput> {
         return if unknown.is_empty() { Ok(scenario) } else { Err(unknown.into()) };
     }
     breaks::shipped_scenario(name).ok_or_else(|| {
-        let known = scenario::shipped().iter().map(|(name, _)| *name);
+        let known = scenario::shipped().iter().chain(scenario::live()).map(|(name, _)| *name);
         unknown("scenario", name, known, "give a path to play a file of your own")
     })
 }
@@ -72,6 +73,41 @@ pub(super) fn preset_overlay(name: &str) -> Result<Overlay, BadInput> {
         let known = preset::PRESETS.iter().map(|(name, _)| *name);
         unknown("policy", name, known, "`hermes-lab list` shows them all")
     })
+}
+
+/// A scenario of one's own for real models: its name and its text, in which `{seed}` may stand.
+#[cfg(feature = "live")]
+pub(super) fn scenario_text(name: &str) -> Result<(String, String), BadInput> {
+    if looks_like_path(name) {
+        return Ok((name.to_owned(), text(name)?));
+    }
+    let found = scenario::shipped().iter().chain(scenario::live()).find(|(known, _)| *known == name);
+    match found {
+        Some((name, text)) => Ok(((*name).to_owned(), (*text).to_owned())),
+        None => Err(scenario(name).err().unwrap_or_else(|| Diagnostic::of_file(name, "not found").into())),
+    }
+}
+
+/// Where a provider is.
+pub(super) fn provider_address(flag: &str, text: &str) -> Result<hyper::Uri, BadInput> {
+    text.parse::<hyper::Uri>()
+        .ok()
+        .filter(|uri| matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some())
+        .ok_or_else(|| Diagnostic::of_file(flag, "expected an address such as https://api.openai.com").into())
+}
+
+/// A cache model by name.
+pub(super) fn cache_model(name: &str) -> Result<CacheModel, BadInput> {
+    CacheModel::read(&name.into(), None).map_err(|_| {
+        let known = crate::cache::MODELS.iter().map(|(name, _)| *name);
+        unknown("cache model", name, known, "`hermes-lab list models` says more")
+    })
+}
+
+/// The authorities of a PEM file; none without one.
+pub(super) fn authorities(path: Option<&str>) -> Result<Vec<Authority>, BadInput> {
+    let Some(path) = path else { return Ok(Vec::new()) };
+    upstream::authorities(&text(path)?).map_err(|message| Diagnostic::of_file(path, message).into())
 }
 
 fn looks_like_path(name: &str) -> bool {

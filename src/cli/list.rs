@@ -45,7 +45,8 @@ pub(super) fn run(args: &Args) -> CommandResult {
 }
 
 fn sections() -> Vec<(&'static str, Vec<(String, String)>)> {
-    let scenarios = scenario::shipped().iter().filter_map(|(name, _)| shipped_scenario(name));
+    let scenarios =
+        scenario::shipped().iter().chain(scenario::live()).filter_map(|(name, _)| shipped_scenario(name));
     let breaks = SHIPPED.iter().filter_map(|(id, _)| shipped_break(id));
     vec![
         ("scenarios", scenarios.map(|scenario| (scenario.name, scenario.title)).collect()),

@@ -15,6 +15,9 @@ pub(super) struct Args {
     /// The provider, such as https://api.anthropic.com
     #[arg(long, value_name = "URL")]
     upstream: String,
+    /// PEM file with authorities that are trusted beside the public ones, such as a company's proxy
+    #[arg(long, value_name = "FILE")]
+    upstream_ca: Option<String>,
     /// The cassette that is written
     #[arg(long, default_value = "cassette.jsonl", value_name = "FILE")]
     cassette: String,
@@ -38,16 +41,10 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> CommandResult {
     let fault =
         |error: &dyn std::fmt::Display| BadInput::from(Diagnostic::of_file("record", error.to_string()));
-    let upstream = args
-        .upstream
-        .parse::<hyper::Uri>()
-        .ok()
-        .filter(|uri| matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some())
-        .ok_or_else(|| {
-            Diagnostic::of_file("--upstream", "expected an address such as https://api.openai.com")
-        })?;
+    let upstream = input::provider_address("--upstream", &args.upstream)?;
     let record = RecordOptions {
         upstream,
+        upstream_ca: input::authorities(args.upstream_ca.as_deref())?,
         cassette: PathBuf::from(&args.cassette),
         hash_bodies: args.hash_bodies,
         limits: Options { host: args.host, port: args.port, ..Options::default() },

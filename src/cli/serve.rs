@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use crate::cli::{Answer, BadInput, CommandResult, input, json_text};
 use crate::diag::Diagnostic;
-use crate::policy::{CacheModel, KnobValue as _};
 use crate::serve::{ClockKind, EndSignal, Options, Running, Server, StartError, Teller, cassette, report};
 
 /// Serve a scenario as a model provider that real agents can be pointed at
@@ -93,13 +92,7 @@ fn start(name: &str, options: Options) -> Result<Running, BadInput> {
 }
 
 fn options(args: &Args) -> Result<Options, BadInput> {
-    let provider = match &args.provider {
-        None => None,
-        Some(name) => Some(CacheModel::read(&name.as_str().into(), None).map_err(|_| {
-            let known = crate::cache::MODELS.iter().map(|(name, _)| *name);
-            input::unknown("cache model", name, known, "`hermes-lab list models` says more")
-        })?),
-    };
+    let provider = args.provider.as_deref().map(input::cache_model).transpose()?;
     Ok(Options {
         host: args.host,
         port: args.port,

@@ -174,8 +174,7 @@ impl Seen {
                 }
                 Act::Turn(turn) => {
                     let session = turn.session.clone().unwrap_or_else(|| self.open.clone());
-                    for round in 0..turn.times {
-                        let said = turn.say.replace("{i}", &round.to_string());
+                    for (_, said) in turn.said() {
                         self.turn(plan, running, place, agent, &session, said)?;
                     }
                 }

@@ -13,7 +13,7 @@ use crate::lab::runs::{self, Judged};
 use crate::laws;
 use crate::ledger::Ledger;
 use crate::policy::{Overlay, Policy};
-use crate::scenario::{Scenario, shipped};
+use crate::scenario::{Scenario, live, shipped};
 
 /// Version of the file format.
 const FORMAT: i64 = 1;
@@ -204,8 +204,8 @@ pub fn shipped_break(id: &str) -> Option<Break> {
 /// # Panics
 /// When its file is broken, which a test forbids.
 pub fn shipped_scenario(name: &str) -> Option<Scenario> {
-    let (name, text) = shipped().iter().find(|(known, _)| *known == name)?;
-    let file = format!("scenarios/{name}.toml");
+    let (name, text) = shipped().iter().chain(live()).find(|(known, _)| *known == name)?;
+    let file = format!("{name}.toml");
     Some(crate::scenario::load(&file, text).unwrap_or_else(|faults| panic!("{faults:?}")))
 }
 

@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 use crate::agent::harness::{Harness, HarnessError, Opening, Parts};
 use crate::cache;
 use crate::ledger::{Event, Header, Lane, Ledger, hex};
-use crate::model::ScriptedModel;
+use crate::model::{Player, ScriptedModel};
 use crate::policy::{KnobError, Overlay, Policy};
 use crate::scenario::{Act, Scenario, TurnAct, WaitAct, fault};
 use crate::store::Store;
@@ -137,7 +137,15 @@ pub fn play_in(
     home: Box<dyn Files>,
     store: Option<&std::path::Path>,
 ) -> Result<Played, PlayError> {
-    run(scenario, plan, home, store, None)
+    run(scenario, plan, home, store, ScriptedModel::new(&scenario.rules), None)
+}
+
+/// Plays a scenario in memory with a model of the caller's; what users say and what tools do is the scenario's.
+///
+/// # Errors
+/// As [`play`], and when the model will not answer any more.
+pub fn play_with(scenario: &Scenario, plan: &Plan, model: impl Player) -> Result<Played, PlayError> {
+    run(scenario, plan, Box::new(MemFiles::new()), None, model, None)
 }
 
 /// Plays a scenario in memory and hands every event over as it comes, so that a long run needs no room for its
@@ -158,21 +166,23 @@ pub fn play_watched(
             harness.let_go(name);
         }
     };
-    let rest = run(scenario, plan, Box::new(MemFiles::new()), None, Some(&mut after))?;
+    let model = ScriptedModel::new(&scenario.rules);
+    let rest = run(scenario, plan, Box::new(MemFiles::new()), None, model, Some(&mut after))?;
     rest.ledger.events.iter().for_each(watch);
     Ok(())
 }
 
 /// What a caller does after each act.
-type After<'a> = &'a mut dyn FnMut(&mut Harness<ScriptedModel>, &Act);
+type After<'a, P> = &'a mut dyn FnMut(&mut Harness<P>, &Act);
 
 /// Plays a scenario. A caller that looks after each act is not given what was left behind.
-fn run(
+fn run<P: Player>(
     scenario: &Scenario,
     plan: &Plan,
     home: Box<dyn Files>,
     store: Option<&std::path::Path>,
-    mut after: Option<After<'_>>,
+    model: P,
+    mut after: Option<After<'_, P>>,
 ) -> Result<Played, PlayError> {
     let policy = policy_of(scenario, plan)?;
     let setup = |error: crate::store::StoreError| PlayError::Setup(error.into());
@@ -200,7 +210,7 @@ fn run(
         faults: Faults::default(),
         policy,
     };
-    let mut harness = Harness::new(parts, ScriptedModel::new(&scenario.rules));
+    let mut harness = Harness::new(parts, model);
     if let Some(event) = plan.crash_at {
         harness.faults().crash_at(event);
     }
@@ -246,7 +256,7 @@ fn declared(scenario: &Scenario) -> Vec<Declared> {
         .collect()
 }
 
-fn set_the_stage(harness: &mut Harness<ScriptedModel>, scenario: &Scenario) -> Result<(), HarnessError> {
+fn set_the_stage<P: Player>(harness: &mut Harness<P>, scenario: &Scenario) -> Result<(), HarnessError> {
     for skill in &scenario.skills {
         harness.add_skill(skill, scenario.start)?;
     }
@@ -272,8 +282,8 @@ fn set_the_stage(harness: &mut Harness<ScriptedModel>, scenario: &Scenario) -> R
 
 /// Carries out an act in which something may go wrong. What a scheduled fault makes impossible is no mistake of the
 /// scenario: the user sees an error, or a new process, and goes on with the next act.
-fn perform_under_faults(
-    harness: &mut Harness<ScriptedModel>,
+fn perform_under_faults<P: Player>(
+    harness: &mut Harness<P>,
     scenario: &Scenario,
     act: &Act,
     place: u64,
@@ -313,13 +323,13 @@ fn perform_under_faults(
 }
 
 /// A session that an act needs and no process holds is taken up, as its user would.
-fn take_up(harness: &mut Harness<ScriptedModel>, act: &Act) -> Result<(), HarnessError> {
+fn take_up<P: Player>(harness: &mut Harness<P>, act: &Act) -> Result<(), HarnessError> {
     let Act::Turn(turn) = act else { return Ok(()) };
     let name = session_of(harness, turn.session.as_deref())?;
     harness.take_up(&name)
 }
 
-fn perform(harness: &mut Harness<ScriptedModel>, scenario: &Scenario, act: &Act) -> Result<(), HarnessError> {
+fn perform<P: Player>(harness: &mut Harness<P>, scenario: &Scenario, act: &Act) -> Result<(), HarnessError> {
     match act {
         Act::Open(open) => {
             let opening = Opening { directory: open.directory.clone(), tools: open.tools.clone() };
@@ -329,12 +339,9 @@ fn perform(harness: &mut Harness<ScriptedModel>, scenario: &Scenario, act: &Act)
                 harness.begin_with(&open.name, open.parent.as_deref(), &opening)
             }
         }
-        Act::Turn(turn) if !turn.say_each.is_empty() => {
-            (0u64..).zip(&turn.say_each).try_for_each(|(index, say)| {
-                play_turn(harness, &TurnAct { say: say.clone(), ..turn.clone() }, index)
-            })
+        Act::Turn(turn) => {
+            turn.said().into_iter().try_for_each(|(index, say)| play_turn(harness, turn, index, &say))
         }
-        Act::Turn(turn) => (0..turn.times).try_for_each(|index| play_turn(harness, turn, index)),
         Act::Wait(wait) => harness.wait(span(wait)),
         Act::Remember(act) => {
             if act.fresh_home {
@@ -384,14 +391,19 @@ fn perform(harness: &mut Harness<ScriptedModel>, scenario: &Scenario, act: &Act)
     }
 }
 
-fn session_of(harness: &Harness<ScriptedModel>, named: Option<&str>) -> Result<String, HarnessError> {
+fn session_of<P: Player>(harness: &Harness<P>, named: Option<&str>) -> Result<String, HarnessError> {
     named
         .map(str::to_owned)
         .or_else(|| harness.open_session().map(ToString::to_string))
         .ok_or_else(|| HarnessError::UnknownSession("(none is open)".to_owned()))
 }
 
-fn play_turn(harness: &mut Harness<ScriptedModel>, turn: &TurnAct, index: u64) -> Result<(), HarnessError> {
+fn play_turn<P: Player>(
+    harness: &mut Harness<P>,
+    turn: &TurnAct,
+    index: u64,
+    say: &str,
+) -> Result<(), HarnessError> {
     let name = session_of(harness, turn.session.as_deref())?;
     if turn.reconnect {
         harness.reconnect_tools();
@@ -400,8 +412,7 @@ fn play_turn(harness: &mut Harness<ScriptedModel>, turn: &TurnAct, index: u64) -
     if let Some(events) = turn.crash_after {
         harness.kill_after(events);
     }
-    let say = turn.say.replace("{i}", &index.to_string());
-    let ended_early = match harness.user_turn_with(&name, &say, turn.steer.as_deref()) {
+    let ended_early = match harness.user_turn_with(&name, say, turn.steer.as_deref()) {
         Ok(report) => report.partial || report.failed,
         // A kill that the scenario asked for: the process is gone, home and store stay.
         Err(HarnessError::Killed) if turn.crash_after.is_some() => {

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use crate::ledger::Lane;
-use crate::model::{Ask, reader, script};
+use crate::model::{Ask, script};
 use crate::scenario::{Act, CallSpec, ReplySpec, RuleSpec, Scenario, TurnAct};
 
 mod place;
@@ -47,6 +47,8 @@ pub trait Shown {
     fn text(&self, at: usize) -> String;
     /// Ids of the calls that it makes.
     fn calls(&self, at: usize) -> Vec<String>;
+    /// A hash of the system prompt, which no message has.
+    fn system_key(&self) -> u128;
     /// The system prompt's text.
     fn system(&self) -> String;
     /// True when there is a tool table.
@@ -117,10 +119,10 @@ impl PlacedScript {
                 Act::Open(opened) => open.clone_from(&opened.name),
                 Act::Turn(turn) => {
                     let session = turn.session.clone().unwrap_or_else(|| open.clone());
-                    for index in 0..turn.times {
+                    for (index, say) in turn.said() {
                         let number = numbers.entry(session.clone()).or_insert(0);
                         *number += 1;
-                        script.add(&session, *number, turn, index, act);
+                        script.add(&session, *number, turn, (index, &say), act);
                     }
                 }
                 _ => {}
@@ -129,8 +131,8 @@ impl PlacedScript {
         script
     }
 
-    fn add(&mut self, session: &str, number: u64, turn: &TurnAct, index: u64, act: usize) {
-        let say = turn.say.replace("{i}", &index.to_string());
+    fn add(&mut self, session: &str, number: u64, turn: &TurnAct, said: (u64, &str), act: usize) {
+        let (index, say) = said;
         let lists = [
             (Lane::Main, &turn.replies),
             (Lane::Review, &turn.review),
@@ -146,7 +148,7 @@ impl PlacedScript {
         for (nth, goal) in goals.iter().enumerate() {
             self.goals.push((goal.clone(), at, nth));
         }
-        self.texts.add(&say, at);
+        self.texts.add(say, at);
         self.turns.push(Turn { session: session.to_owned(), number, lists, goals, act });
     }
 
@@ -162,10 +164,10 @@ impl PlacedScript {
 
     /// What the first rule that holds answers, as a line of the script.
     pub fn by_rule(&mut self, ask: &Ask<'_>) -> Option<ReplySpec> {
-        let (rule, used) = self.rules.iter_mut().find(|(rule, used)| script::applies(rule, *used, ask))?;
-        *used += 1;
-        let Some(skill) = &rule.follow_skill else { return Some(rule.reply.clone().unwrap_or_default()) };
-        let reply = reader::follow(skill, ask, "", false)?;
+        let reply = match script::first_rule(&mut self.rules, ask, "")? {
+            script::Line::Scripted(line) => return Some(line),
+            script::Line::Read(reply) => reply,
+        };
         let calls = reply.calls.into_iter().map(|call| CallSpec {
             tool: call.name,
             args: toml::Table::new(),
@@ -258,18 +260,22 @@ impl PlacedScript {
     fn aside(&mut self, shown: &impl Shown, newest: Option<usize>) -> Option<Lane> {
         let newest = newest?;
         if shown.has_tools() {
-            return (self.turn_at(shown, newest).is_none() && texts::asks_for_summary(&shown.text(newest)))
+            return (self.turn_at(shown, newest).is_none() && self.about(shown, newest).asks_for_summary)
                 .then_some(Lane::Summary);
         }
-        let words = shown.text(newest);
-        let system = shown.system();
-        if texts::asks_for_title(&system) || !self.texts.is_exact(&words) && texts::asks_for_title(&words) {
+        let words = self.about(shown, newest);
+        let system = self.texts.about(shown.system_key(), || shown.system());
+        if system.title || !words.exact && words.title {
             return Some(Lane::Title);
         }
-        if self.texts.is_exact(&words) {
+        if words.exact {
             return None;
         }
-        (texts::speaks_of_summary(&words) || texts::speaks_of_summary(&system)).then_some(Lane::Summary)
+        (words.speaks_of_summary || system.speaks_of_summary).then_some(Lane::Summary)
+    }
+
+    fn about(&mut self, shown: &impl Shown, at: usize) -> texts::About {
+        self.texts.about(shown.key(at), || shown.text(at))
     }
 
     fn turn_at(&mut self, shown: &impl Shown, at: usize) -> Option<usize> {
@@ -293,15 +299,15 @@ impl PlacedScript {
         }
     }
 
-    fn child(&self, shown: &impl Shown) -> Option<Found> {
+    fn child(&mut self, shown: &impl Shown) -> Option<Found> {
         if self.goals.is_empty() {
             return None;
         }
         let first = (0..shown.len()).find(|at| shown.who(*at) == Who::User)?;
-        let words = shown.text(first);
-        if self.texts.is_exact(&words) {
+        if self.about(shown, first).exact {
             return None;
         }
+        let words = shown.text(first);
         let system = shown.system();
         let (_, turn, nth) = self
             .goals

@@ -181,7 +181,15 @@ mod tests {
     use crate::ledger::Lane;
 
     fn ask<'a>(rows: &'a [Row], system: &'a str) -> Ask<'a> {
-        Ask { lane: Lane::Main, session: "s1", turn: 1, tools: &[], system, rows }
+        Ask {
+            lane: Lane::Main,
+            session: "s1",
+            turn: 1,
+            tools: &[],
+            system,
+            rows,
+            sent: crate::model::Sent::default(),
+        }
     }
 
     #[test]

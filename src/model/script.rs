@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use serde_json::Value;
 
 use crate::ledger::Lane;
-use crate::model::{Ask, Finish, Model, ModelError, Reply, reader};
+use crate::model::{Ask, Finish, Model, ModelError, Player, Reply, reader};
 use crate::scenario::{ReplySpec, RuleSpec, TurnAct, WhenSpec};
 use crate::wire::{Row, ToolCall};
 use crate::world::faults::worth_retrying;
@@ -25,45 +25,6 @@ impl ScriptedModel {
     /// A model with these rules and no lists yet.
     pub fn new(rules: &[RuleSpec]) -> Self {
         Self { rules: rules.iter().map(|rule| (rule.clone(), 0)).collect(), ..Self::default() }
-    }
-
-    /// Takes over the lists of a turn; `{i}` in their texts becomes `index`.
-    pub fn load_turn(&mut self, turn: &TurnAct, index: u64) {
-        let lists = [
-            (Lane::Main, &turn.replies),
-            (Lane::Review, &turn.review),
-            (Lane::Summary, &turn.summary),
-            (Lane::Child, &turn.child),
-            (Lane::Approver, &turn.approver),
-        ];
-        for (lane, replies) in lists {
-            self.load(lane, replies, index);
-        }
-    }
-
-    /// Appends replies to one lane's list.
-    pub fn load(&mut self, lane: Lane, replies: &[ReplySpec], index: u64) {
-        let queue = self.lanes.entry(lane).or_default();
-        for reply in replies {
-            for _ in 0..reply.times.unwrap_or(1) {
-                queue.push_back(numbered(reply, index));
-            }
-        }
-    }
-
-    /// Replies of a lane that nobody asked for.
-    pub fn left_over(&self, lane: Lane) -> usize {
-        self.lanes.get(&lane).map_or(0, VecDeque::len)
-    }
-
-    /// Forgets what is left of a lane's list.
-    pub fn clear(&mut self, lane: Lane) {
-        self.lanes.remove(&lane);
-    }
-
-    /// Forgets what is left of every list: nobody is there any more to ask for it.
-    pub fn clear_all(&mut self) {
-        self.lanes.clear();
     }
 
     fn call_id(&mut self, ask: &Ask<'_>) -> String {
@@ -104,36 +65,14 @@ impl ScriptedModel {
 
     /// The first rule whose conditions hold, and that has something to say.
     fn by_rule(&mut self, ask: &Ask<'_>) -> Option<Result<Reply, ModelError>> {
-        for place in 0..self.rules.len() {
-            let (rule, used) = &self.rules[place];
-            if !applies(rule, *used, ask) {
-                continue;
+        let id = self.next_call_id(ask);
+        match first_rule(&mut self.rules, ask, &id)? {
+            Line::Scripted(spec) => Some(self.play(&spec, ask)),
+            Line::Read(reply) => {
+                self.call_id(ask);
+                Some(Ok(reply))
             }
-            let rule = rule.clone();
-            let skill = match (&rule.follow_skill, rule.pick_skill) {
-                (Some(skill), _) => Some(skill.clone()),
-                (None, Some(least)) => match reader::pick(ask, least) {
-                    Some(skill) => Some(skill),
-                    None => continue,
-                },
-                (None, None) => None,
-            };
-            self.rules[place].1 += 1;
-            let id = self.next_call_id(ask);
-            let read = if let Some(skill) = skill {
-                reader::follow(&skill, ask, &id, rule.heeds_notes)
-            } else if !rule.attempts.is_empty() {
-                Some(reader::attempt(&rule.attempts, ask, &id))
-            } else if let Some(spec) = &rule.distil {
-                Some(reader::distil(spec, ask, &id))
-            } else {
-                return Some(self.play(&rule.reply.unwrap_or_default(), ask));
-            };
-            let Some(reply) = read else { continue };
-            self.call_id(ask);
-            return Some(Ok(reply));
         }
-        None
     }
 
     /// The id that the next call of this lane gets.
@@ -170,6 +109,42 @@ impl Model for ScriptedModel {
     }
 }
 
+impl Player for ScriptedModel {
+    fn load_turn(&mut self, turn: &TurnAct, index: u64) {
+        let lists = [
+            (Lane::Main, &turn.replies),
+            (Lane::Review, &turn.review),
+            (Lane::Summary, &turn.summary),
+            (Lane::Child, &turn.child),
+            (Lane::Approver, &turn.approver),
+        ];
+        for (lane, replies) in lists {
+            self.load(lane, replies, index);
+        }
+    }
+
+    fn load(&mut self, lane: Lane, replies: &[ReplySpec], index: u64) {
+        let queue = self.lanes.entry(lane).or_default();
+        for reply in replies {
+            for _ in 0..reply.times.unwrap_or(1) {
+                queue.push_back(numbered(reply, index));
+            }
+        }
+    }
+
+    fn left_over(&self, lane: Lane) -> usize {
+        self.lanes.get(&lane).map_or(0, VecDeque::len)
+    }
+
+    fn clear(&mut self, lane: Lane) {
+        self.lanes.remove(&lane);
+    }
+
+    fn clear_all(&mut self) {
+        self.lanes.clear();
+    }
+}
+
 fn shown(reply: &ReplySpec) -> String {
     match (&reply.say, reply.all_calls().first()) {
         (Some(say), _) => format!("say \"{}\"", say.chars().take(40).collect::<String>()),
@@ -197,8 +172,44 @@ fn fill_table(table: &mut toml::Table, fill: &dyn Fn(&String) -> String) {
     }
 }
 
+/// What a rule has to say.
+pub(super) enum Line {
+    /// A line of the script.
+    Scripted(ReplySpec),
+    /// What a model says that reads its prompt.
+    Read(Reply),
+}
+
+/// What the first rule says that applies, each with how often it was used, and that does not give up. `id` is that of
+/// a call which a reading model makes.
+pub(super) fn first_rule(rules: &mut [(RuleSpec, u64)], ask: &Ask<'_>, id: &str) -> Option<Line> {
+    rules.iter_mut().filter(|(rule, used)| applies(rule, *used, ask)).find_map(|(rule, used)| {
+        let line = line_of(rule, ask, id)?;
+        *used += 1;
+        Some(line)
+    })
+}
+
+fn line_of(rule: &RuleSpec, ask: &Ask<'_>, id: &str) -> Option<Line> {
+    let skill = match (&rule.follow_skill, rule.pick_skill) {
+        (Some(skill), _) => Some(skill.clone()),
+        (None, Some(least)) => Some(reader::pick(ask, least)?),
+        (None, None) => None,
+    };
+    if let Some(skill) = skill {
+        return reader::follow(&skill, ask, id, rule.heeds_notes).map(Line::Read);
+    }
+    if !rule.attempts.is_empty() {
+        return Some(Line::Read(reader::attempt(&rule.attempts, ask, id)));
+    }
+    if let Some(spec) = &rule.distil {
+        return Some(Line::Read(reader::distil(spec, ask, id)));
+    }
+    Some(Line::Scripted(rule.reply.clone().unwrap_or_default()))
+}
+
 /// True when a rule that was used so often answers.
-pub(super) fn applies(rule: &RuleSpec, used: u64, ask: &Ask<'_>) -> bool {
+fn applies(rule: &RuleSpec, used: u64, ask: &Ask<'_>) -> bool {
     rule.lane == ask.lane.word()
         && rule.times.is_none_or(|times| used < times)
         && holds(&rule.when, ask)
@@ -232,9 +243,10 @@ pub fn holds(when: &WhenSpec, ask: &Ask<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Sent;
 
     fn ask<'a>(rows: &'a [Row], system: &'a str) -> Ask<'a> {
-        Ask { lane: Lane::Main, session: "s1", turn: 3, tools: &[], system, rows }
+        Ask { lane: Lane::Main, session: "s1", turn: 3, tools: &[], system, rows, sent: Sent::default() }
     }
 
     #[test]

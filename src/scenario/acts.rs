@@ -319,6 +319,17 @@ tables! {
     }
 }
 
+impl TurnAct {
+    /// What the user says, in turns one after the other, each with its number from 0.
+    pub fn said(&self) -> Vec<(u64, String)> {
+        let filled = |index: u64, say: &str| (index, say.replace("{i}", &index.to_string()));
+        if self.say_each.is_empty() {
+            return (0..self.times).map(|index| filled(index, &self.say)).collect();
+        }
+        (0u64..).zip(&self.say_each).map(|(index, say)| filled(index, say)).collect()
+    }
+}
+
 /// Conditions on a request.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]

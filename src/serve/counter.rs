@@ -17,7 +17,7 @@ const COUNTED: usize = 1 << 16;
 const HELD_MAX: usize = 1 << 21;
 
 /// Counts, and asks the cache models.
-pub(super) struct Counter {
+pub(crate) struct Counter {
     provider: Option<CacheModel>,
     knobs: policy::Cache,
     caches: BTreeMap<Shape, Slot>,
@@ -32,7 +32,7 @@ struct Slot {
 }
 
 impl Counter {
-    pub(super) fn new(provider: Option<CacheModel>, knobs: policy::Cache) -> Self {
+    pub(crate) fn new(provider: Option<CacheModel>, knobs: policy::Cache) -> Self {
         Self {
             provider,
             knobs,
@@ -44,7 +44,7 @@ impl Counter {
     }
 
     /// The cache model that answers for a protocol.
-    pub(super) fn model(&self, shape: Shape) -> CacheModel {
+    pub(crate) fn model(&self, shape: Shape) -> CacheModel {
         self.provider.unwrap_or(match shape {
             Shape::Anthropic => CacheModel::Anthropic,
             _ => CacheModel::OpenAi,
@@ -52,7 +52,7 @@ impl Counter {
     }
 
     /// Tokens up to and including each segment.
-    pub(super) fn sizes(&mut self, prompt: &Prompt) -> Vec<u64> {
+    pub(crate) fn sizes(&mut self, prompt: &Prompt) -> Vec<u64> {
         let mut sum = 0;
         let mut sizes = Vec::with_capacity(prompt.segs.len());
         for at in 0..prompt.segs.len() {
@@ -76,7 +76,7 @@ impl Counter {
     }
 
     /// What the provider's cache makes of a prompt.
-    pub(super) fn observe(
+    pub(crate) fn observe(
         &mut self,
         now: Millis,
         prompt: &Prompt,

@@ -36,6 +36,7 @@ use crate::serve::render::{Answer, Fate, Flags, extra};
 use crate::serve::replay::Replay;
 use crate::serve::report::{self, SCHEMA, Tally, Trouble};
 use crate::serve::route::{self, Limits};
+use crate::serve::scheduled::Scheduled;
 use crate::serve::server::Work;
 use crate::serve::shown::{RuleAsk, Showing};
 use crate::serve::sink::Sink;
@@ -98,6 +99,7 @@ pub(super) struct Desk {
     script: PlacedScript,
     /// Recorded answers that are given instead of the script's.
     replay: Option<Replay>,
+    scheduled: Scheduled,
     clock: ServeClock,
     counter: Counter,
     auditor: Auditor,
@@ -150,6 +152,7 @@ impl Desk {
             ..Header::default()
         };
         Ok(Self {
+            scheduled: Scheduled::of(scenario),
             script: PlacedScript::new(scenario),
             replay: cassette.map(Replay::new),
             clock: ServeClock::new(options.clock, scenario),
@@ -169,6 +172,11 @@ impl Desk {
     /// Takes in one request.
     pub(super) fn take(&mut self, shape: Shape, path: &str, body: &[u8]) -> Fate {
         self.requests += 1;
+        let left_out = self.scheduled.left_out;
+        if self.requests == 1 && left_out > 0 {
+            let tell = || format!("{left_out} scheduled faults are none of a provider's and are left out");
+            self.options.teller.tell(tell);
+        }
         let fate = match self.look(shape, body) {
             Ok(taken) if self.replay.is_some() => Fate::Answer(self.play_back(&taken, path, body)),
             Ok(taken) => self.play(&taken),
@@ -212,10 +220,15 @@ impl Desk {
             let session = self.book.name_of(&taken.due);
             self.trouble(&session, refused);
         }
-        let reply = match self.reply(taken) {
+        let scheduled = self.scheduled.on_request(taken.due.act, taken.due.lane);
+        if let Some(fault) = scheduled.as_deref().filter(|fault| *fault != "dropped") {
+            return self.fail(taken, fault, &ReplySpec::default());
+        }
+        let mut reply = match self.reply(taken) {
             Ok(reply) => reply,
             Err(refused) => return Fate::Answer(self.refuse(taken, &refused)),
         };
+        reply.fault = scheduled.or(reply.fault);
         if let Some(fault) = reply.fault.as_deref().filter(|fault| *fault != "dropped") {
             return self.fail(taken, fault, &reply);
         }

@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 const BOOKKEEPING: [&str; 1] = ["metadata"];
 
 /// The body in its normal form; `None` when it is no JSON object.
-pub(super) fn normal(body: &[u8]) -> Option<Value> {
+pub(crate) fn normal(body: &[u8]) -> Option<Value> {
     let mut value: Value = serde_json::from_slice(body).ok()?;
     let object = value.as_object_mut()?;
     for name in BOOKKEEPING {
@@ -35,7 +35,7 @@ pub(super) fn normal(body: &[u8]) -> Option<Value> {
 }
 
 /// SHA-256 of a normal form, in hexadecimal.
-pub(super) fn key(normal: &Value) -> String {
+pub(crate) fn key(normal: &Value) -> String {
     hex(&Sha256::digest(normal.to_string().as_bytes()))
 }
 

@@ -24,10 +24,6 @@ use hyper::header::{
     PROXY_AUTHORIZATION, RETRY_AFTER, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use hyper::{Request, Response, Uri};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
@@ -37,7 +33,8 @@ use crate::serve::refuse::Refused;
 use crate::serve::render::Answer;
 use crate::serve::route::{self, Limits};
 use crate::serve::server::{Busy, Work};
-use crate::serve::{Options, normal, replay};
+use crate::serve::upstream::{Authority, reason, target, without_credentials};
+use crate::serve::{Options, normal, replay, upstream};
 
 /// Bytes of an answer that are written down; a longer one is passed on whole and not recorded.
 const REPLY_MAX: usize = 64 << 20;
@@ -61,6 +58,8 @@ const OWN: [HeaderName; 9] = [
 pub struct RecordOptions {
     /// The provider: scheme, host, and perhaps a base path.
     pub upstream: Uri,
+    /// Authorities that are trusted beside the public ones, as they stand in a PEM file.
+    pub upstream_ca: Vec<Authority>,
     /// File that is written.
     pub cassette: PathBuf,
     /// Digests instead of request bodies.
@@ -84,7 +83,7 @@ pub struct Recorded {
 
 /// A recording under way.
 pub(super) struct Desk {
-    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    client: upstream::HttpClient,
     upstream: Uri,
     hash: bool,
     limits: Limits,
@@ -109,10 +108,9 @@ impl Desk {
     /// # Errors
     /// When its file cannot be made.
     pub(super) fn new(options: &RecordOptions) -> io::Result<Self> {
-        let RecordOptions { upstream, cassette, hash_bodies: hash, limits } = options;
+        let RecordOptions { upstream, upstream_ca, cassette, hash_bodies: hash, limits } = options;
+        let client = upstream::client(upstream_ca)?;
         let limits = Limits { body_max: limits.body_max, body_timeout: limits.body_timeout };
-        let connector =
-            HttpsConnectorBuilder::new().with_webpki_roots().https_or_http().enable_http1().build();
         let mut part = cassette.as_os_str().to_owned();
         part.push(".part");
         let part = PathBuf::from(part);
@@ -129,7 +127,6 @@ impl Desk {
             upstream: without_credentials(upstream),
             hashed: *hash,
         });
-        let client = Client::builder(TokioExecutor::new()).build(connector);
         Ok(Self { client, upstream: upstream.clone(), hash: *hash, limits, tape, in_flight: 0 })
     }
 }
@@ -181,13 +178,6 @@ impl Tape {
             self.recorded.write_failed = Some(error);
         }
     }
-}
-
-/// Scheme, host and port and path, without user, password and query.
-fn without_credentials(uri: &Uri) -> String {
-    let host = uri.host().unwrap_or_default();
-    let port = uri.port().map_or_else(String::new, |port| format!(":{port}"));
-    format!("{}://{host}{port}{}", uri.scheme_str().unwrap_or("http"), uri.path().trim_end_matches('/'))
 }
 
 /// Passes one request on.
@@ -339,23 +329,6 @@ fn passed_on(headers: &HeaderMap) -> HeaderMap {
     passed
 }
 
-/// The upstream's address with the path that was asked for. A base that ends in `/v1` is not doubled.
-fn target(upstream: &Uri, path: &str) -> String {
-    let base = upstream.path().trim_end_matches('/');
-    let path = if base.ends_with("/v1") { path.strip_prefix("/v1").unwrap_or(path) } else { path };
-    let authority = upstream.authority().map_or("", |authority| authority.as_str());
-    format!("{}://{authority}{base}{path}", upstream.scheme_str().unwrap_or("http"))
-}
-
-/// Why, without addresses that may hold credentials.
-fn reason(error: &hyper_util::client::legacy::Error) -> String {
-    let mut innermost: &dyn std::error::Error = error;
-    while let Some(source) = innermost.source() {
-        innermost = source;
-    }
-    innermost.to_string()
-}
-
 fn millis(since: Instant) -> u64 {
     u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
@@ -368,16 +341,6 @@ fn now() -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_upstream_is_named_without_its_credentials_and_reached_under_its_base() {
-        let uri: Uri = "https://user:secret@api.example:8443/v1?key=secret".parse().unwrap();
-        assert_eq!(without_credentials(&uri), "https://api.example:8443/v1");
-        let base: Uri = "https://api.example/v1".parse().unwrap();
-        assert_eq!(target(&base, "/v1/messages?beta=true"), "https://api.example/v1/messages?beta=true");
-        let base: Uri = "http://127.0.0.1:80".parse().unwrap();
-        assert_eq!(target(&base, "/v1/messages"), "http://127.0.0.1:80/v1/messages");
-    }
 
     #[test]
     fn a_character_that_two_pieces_share_is_not_lost() {

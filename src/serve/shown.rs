@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use crate::audit::json;
 use crate::audit::prompt::{Kind, Piece, Prompt, Seg, Shape, Speaker};
-use crate::model::Ask;
 use crate::model::placed::{Due, Shown, Who};
+use crate::model::{Ask, Sent};
 use crate::serve::learning::name_of;
 use crate::wire::{Level, Row, ToolCall};
 
@@ -77,6 +77,12 @@ impl Shown for Showing<'_> {
         call_ids(self.prompt, &self.pieces[self.first + at])
     }
 
+    fn system_key(&self) -> u128 {
+        let system = self.prompt.segs.iter().filter(|seg| seg.level == Level::System);
+        // A lone part with the words of a message has another key than the message.
+        system.fold(1, |key: u128, seg| key.rotate_left(7) ^ seg.hash)
+    }
+
     fn system(&self) -> String {
         let system = (0..self.prompt.segs.len()).filter(|at| self.prompt.segs[*at].level == Level::System);
         system.map(|at| self.prompt.text(at)).collect::<Vec<_>>().join("\n")
@@ -142,6 +148,7 @@ impl RuleAsk {
             tools: &self.tools,
             system: &self.system,
             rows: &self.rows,
+            sent: Sent::default(),
         }
     }
 }

@@ -219,3 +219,52 @@ fn details_of_a_fault_stand_with_that_fault_only() {
     assert!(error.contains("unknown fault `dropd`, did you mean `dropped`?"), "{error}");
     assert!(error.contains("`after_chars` goes with the fault `dropped` only"), "{error}");
 }
+
+/// A turn of two lines, in the third act, with faults on schedule.
+fn on_schedule(faults: &str) -> String {
+    format!(
+        "format = 1\nname = \"one\"\nstart = \"2026-09-01T09:00:00Z\"\n[[act]]\nopen.name = \"s1\"\n[[act]]\n\
+         wait.minutes = 1\n[[act]]\n[act.turn]\nsay = \"Go on.\"\nreplies = [{{ call = \"terminal\", args = {{ \
+         command = \"ls\" }} }}, {{ say = \"Done, all of it, from the first to the last.\" }}]\n{faults}"
+    )
+}
+
+#[test]
+fn a_scheduled_fault_meets_the_request_that_it_names_and_no_other() {
+    let fault = "[[fault]]\nact = 3\nprovider = { fault = \"overloaded\", request = 2, times = 2 }\n";
+    for protocol in [Protocol::Chat, Protocol::Messages, Protocol::Responses] {
+        let mock = Mock::start(&on_schedule(fault), &[]);
+        let mut agent = Agent::new(protocol);
+        agent.user("Go on.");
+        assert_eq!(agent.ask(&mock).status, 200);
+        // The same request again: the second, the third, and then one that passes.
+        let again: Vec<u16> = (0..3).map(|_| agent.ask(&mock).status).collect();
+        assert_eq!(again, [529, 529, 200], "{protocol:?}");
+        let end = mock.stop();
+        assert!(end.stdout.contains("2 faults of the script"), "{}", end.stdout);
+        assert_eq!(end.code, 0, "{}", end.stdout);
+    }
+}
+
+#[test]
+fn a_scheduled_drop_cuts_the_stream_and_keeps_the_line_for_the_next_attempt() {
+    let fault = "[[fault]]\nact = 3\nprovider = { fault = \"dropped\", request = 1 }\n";
+    let mock = Mock::start(&on_schedule(fault), &[]);
+    let mut agent = Agent::new(Protocol::Chat);
+    agent.stream = true;
+    agent.user("Go on.");
+    let (cut, whole) = (agent.ask(&mock), agent.ask(&mock));
+    assert_eq!((cut.status, cut.whole, whole.status, whole.whole), (200, false, 200, true));
+    assert!(whole.body.contains("terminal"), "{}", whole.body);
+    mock.stop();
+}
+
+#[test]
+fn a_fault_that_a_provider_cannot_have_is_named_and_left_out() {
+    let mock = Mock::start(&on_schedule("[[fault]]\nact = 3\nclock.jump_minutes = -90\n"), &[]);
+    let mut agent = Agent::new(Protocol::Chat);
+    agent.user("Go on.");
+    assert_eq!(agent.ask(&mock).status, 200);
+    let end = mock.stop();
+    assert!(end.stderr.contains("1 scheduled faults are none of a provider's"), "{}", end.stderr);
+}

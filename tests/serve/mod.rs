@@ -2,6 +2,7 @@
 
 mod agents;
 mod clients;
+mod encrypted;
 mod faults;
 mod lanes;
 mod protocols;

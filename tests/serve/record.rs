@@ -153,6 +153,7 @@ fn a_cassette_is_a_log_that_an_audit_reads() {
     let output = crate::support::lab(&["audit", path.to_str().unwrap()]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("3 requests in 1 conversation") && text.contains("as billed"), "{text}");
+    assert!(!text.contains("unreadable"), "its header is no request: {text}");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::agent::compress::prune::Proactive;
 use crate::agent::compress::{self, Outcome, Summariser, SummaryFailure, SummaryOrigin, SummaryRequest};
 use crate::agent::turn::{Agent, Host as _};
 use crate::ledger::{Compaction, Lane, Name, SessionEnded, SessionStarted, Stored, What};
-use crate::model::{Ask, Model, ModelError};
+use crate::model::{Ask, Model, ModelError, Sent};
 use crate::policy::{CompactionStore, CompactionTime, SizeUnit};
 use crate::store::archive::Archival;
 use crate::store::retry::WriteKind;
@@ -268,6 +268,7 @@ impl<M: Model> Run<'_, M> {
             tools: &[],
             system: "",
             rows: &rows,
+            sent: Sent::default(),
         };
         if self.harness.is_killed() {
             return Err(SummaryFailure::new(FailureKind::Connection, "the process is gone"));
@@ -295,6 +296,7 @@ impl<M: Model> Run<'_, M> {
                 Err(SummaryFailure::new(FailureKind::Other, "no provider configured"))
             }
             Err(ModelError::Provider { kind, .. }) => Err(failure_of(&kind)),
+            Err(ModelError::Stopped(why)) => Err(SummaryFailure::new(FailureKind::Other, &why)),
         }
     }
 

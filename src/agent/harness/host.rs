@@ -6,12 +6,19 @@ use crate::agent::transcript::Measure;
 use crate::agent::turn::{Agent, Host, StoreFault, ToolOutcome};
 use crate::cache::{Observed, Ttl};
 use crate::ledger::{Lane, Name, PromptView, RequestFacts, Response, Stored, ToolRefused, Usage, What};
-use crate::model::{Ask, Model, ModelError, Reply};
+use crate::model::{Ask, Model, ModelError, Reply, Sent};
 use crate::store::retry::WriteKind;
 use crate::wire::{Chain, Level, Row, Segment, ToolCall};
 use crate::world::faults::worth_retrying;
 
 use super::{Harness, Session};
+
+/// A request that left: its number, what the cache makes of it, and its markers.
+struct Sending {
+    id: u64,
+    usage: Result<Usage, String>,
+    marks: Vec<(usize, Ttl)>,
+}
 
 /// A session under way.
 pub(super) struct Run<'a, M> {
@@ -25,8 +32,8 @@ impl<M: Model> Run<'_, M> {
         self.harness.event(&name, what);
     }
 
-    /// Puts the prompt in front of the conversation and records the request.
-    fn send(&mut self, agent: &mut Agent, iteration: u64) -> (u64, Result<Usage, String>) {
+    /// Puts the prompt in front of the conversation, marks and records the request.
+    fn send(&mut self, agent: &mut Agent, iteration: u64) -> Sending {
         let measure = self.harness.measure();
         self.refresh_live_prompt();
         let stable = self.session.static_prefix.as_deref().unwrap_or_default();
@@ -69,7 +76,7 @@ impl<M: Model> Run<'_, M> {
             uncached: outcome.uncached,
             output: 0,
         });
-        (id, usage)
+        Sending { id, usage, marks }
     }
 
     /// Where this request carries cache markers, as positions of the whole prompt.
@@ -154,7 +161,7 @@ impl<M: Model> Host for Run<'_, M> {
         if self.harness.is_killed() {
             return Err(ModelError::Provider { kind: "killed".to_owned(), retry: false });
         }
-        let (request, usage) = self.send(agent, iteration);
+        let Sending { id: request, usage, marks } = self.send(agent, iteration);
         let usage = match usage {
             Ok(usage) => usage,
             Err(why) => {
@@ -178,6 +185,11 @@ impl<M: Model> Host for Run<'_, M> {
             tools: &self.session.tools,
             system: &self.session.system,
             rows: agent.transcript.rows(),
+            sent: Sent {
+                prefix: agent.transcript.prefix(),
+                messages: agent.transcript.messages(),
+                marks: &marks,
+            },
         };
         match self.harness.model.reply(&ask) {
             Ok(reply) => {

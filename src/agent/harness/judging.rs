@@ -2,7 +2,7 @@
 
 use crate::agent::guard::{Answer, Context, Homes, Question, Request, ReviewRequest, ReviewerFailed};
 use crate::ledger::{GuardDecision, Lane, What};
-use crate::model::{Ask, Model};
+use crate::model::{Ask, Model, Sent};
 use crate::policy::UserAnswer;
 use crate::wire::Row;
 
@@ -44,8 +44,15 @@ impl<M: Model> Run<'_, M> {
         let model = &mut self.harness.model;
         let mut reviewer = |question: &ReviewRequest<'_>| {
             let rows = [Row::user(format!("May this run? {}\nRule: {}", question.command, question.rule))];
-            let ask =
-                Ask { lane: Lane::Approver, session: &name, turn: 0, tools: &[], system: "", rows: &rows };
+            let ask = Ask {
+                lane: Lane::Approver,
+                session: &name,
+                turn: 0,
+                tools: &[],
+                system: "",
+                rows: &rows,
+                sent: Sent::default(),
+            };
             model.reply(&ask).map(|reply| reply.text.unwrap_or_default()).map_err(|_| ReviewerFailed)
         };
         let mut human = |_: &Question<'_>| answer;

@@ -18,22 +18,25 @@ pub(super) struct Wrapped;
 impl Reader for Wrapped {
     fn piece(&mut self, line: u64, bytes: &[u8], sink: &mut Sink<'_>) {
         match wrapped(line, bytes) {
-            Ok(record) => sink.put(&record, bytes),
+            Ok(Some(record)) => sink.put(&record, bytes),
+            // The header of a cassette says how to read the lines behind it, and is no request.
+            Ok(None) => {}
             Err(fault) => sink.skip(line, fault.to_string()),
         }
     }
 }
 
-/// Reads a wrapper, or a bare body, without looking into the body.
-fn wrapped(line: u64, bytes: &[u8]) -> Result<Record, json::JsonFault> {
+/// Reads a wrapper, or a bare body, without looking into the body; `None` for the header of a cassette.
+fn wrapped(line: u64, bytes: &[u8]) -> Result<Option<Record>, json::JsonFault> {
     let start = json::skip_space(bytes, 0);
     let mut fields = Fields::of(bytes, start)?;
     let mut record = Record { line, ..Record::default() };
     let mut routes: Vec<String> = Vec::new();
-    let (mut bare, mut duration, mut request) = (false, None, None);
+    let (mut bare, mut header, mut duration, mut request) = (false, false, None, None);
     while let Some((key, value)) = fields.next_field()? {
         match key {
             b"messages" | b"input" | b"contents" => bare = true,
+            b"cassette" => header = true,
             b"request" | b"request_body" | b"requestBody" | b"body" => request = Some(value),
             b"response" | b"response_body" | b"responseBody" => {
                 respond(&mut record, bytes, &value, &mut routes);
@@ -80,9 +83,10 @@ fn wrapped(line: u64, bytes: &[u8]) -> Result<Record, json::JsonFault> {
             // Times and token counts may stand beside the body's own fields.
             record.body = start..bytes.len();
         }
+        None if header => return Ok(None),
         _ => {}
     }
-    Ok(record)
+    Ok(Some(record))
 }
 
 fn respond(record: &mut Record, bytes: &[u8], value: &Range<usize>, routes: &mut Vec<String>) {

@@ -161,7 +161,7 @@ fn play_arm(scenario: &Scenario, spec: &ArmSpec, reference: Option<&Arm>) -> Res
 }
 
 /// What each session of the main lane took, in the order in which they began.
-fn tasks(ledger: &Ledger) -> Vec<TaskCost> {
+pub(crate) fn tasks(ledger: &Ledger) -> Vec<TaskCost> {
     let mut tasks: Vec<TaskCost> = Vec::new();
     let mut main = std::collections::BTreeMap::new();
     for event in &ledger.events {

@@ -12,6 +12,21 @@ const REMEMBERED: usize = 1 << 14;
 pub(super) struct Texts {
     exact: BTreeMap<String, Vec<usize>>,
     known: IndexMap<u128, Vec<usize>>,
+    /// What messages and system prompts are about, by their hashes: long ones come again and again.
+    about: IndexMap<u128, About>,
+}
+
+/// What a text is about, as far as lanes are told by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct About {
+    /// A turn's words and nothing else.
+    pub(super) exact: bool,
+    /// A request for a title.
+    pub(super) title: bool,
+    /// Something about a summary.
+    pub(super) speaks_of_summary: bool,
+    /// A request for a summary.
+    pub(super) asks_for_summary: bool,
 }
 
 impl Texts {
@@ -22,6 +37,25 @@ impl Texts {
     /// True when these words are a turn's words and nothing else.
     pub(super) fn is_exact(&self, text: &str) -> bool {
         self.exact.contains_key(&squeezed(text))
+    }
+
+    /// What a text is about; it is looked at once.
+    pub(super) fn about(&mut self, key: u128, text: impl FnOnce() -> String) -> About {
+        if let Some(about) = self.about.get(&key) {
+            return *about;
+        }
+        let text = text();
+        let about = About {
+            exact: self.is_exact(&text),
+            title: asks_for_title(&text),
+            speaks_of_summary: speaks_of_summary(&text),
+            asks_for_summary: asks_for_summary(&text),
+        };
+        if self.about.len() >= REMEMBERED {
+            self.about.drain(..REMEMBERED / 2);
+        }
+        self.about.insert(key, about);
+        about
     }
 
     /// Turns whose words these are, or that are contained in them; the longest words win.
@@ -67,20 +101,20 @@ fn head(text: &str, chars: usize) -> String {
 }
 
 /// A request for a title says so at once.
-pub(super) fn asks_for_title(text: &str) -> bool {
+fn asks_for_title(text: &str) -> bool {
     let head = head(text, 600);
     head.contains("title")
         && ["generat", "short", "brief", "concise", "name"].iter().any(|word| head.contains(word))
 }
 
 /// A request for a summary, where nothing else is expected.
-pub(super) fn speaks_of_summary(text: &str) -> bool {
+fn speaks_of_summary(text: &str) -> bool {
     let head = head(text, 3_000);
     head.contains("summar") || head.contains("handoff") || head.contains("context checkpoint")
 }
 
 /// A request for a summary among requests with tools.
-pub(super) fn asks_for_summary(text: &str) -> bool {
+fn asks_for_summary(text: &str) -> bool {
     let head = head(text, 300);
     [
         "summary of the conversation",
