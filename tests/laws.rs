@@ -52,3 +52,27 @@ fn a_request_that_keeps_less_than_it_could_is_no_break() {
     }
     assert!(judge(&ledger).holds());
 }
+
+/// The first row of a session stored once more, as often as it takes, in front of its last state.
+fn stored_again(times: usize) -> Vec<&'static str> {
+    let mut ledger: Ledger = Lab::scenario("workshop").run();
+    let mut first = None;
+    for event in &mut ledger.events {
+        match &mut event.what {
+            What::Stored(stored) if first.is_none() => first = Some((event.session.clone(), stored.digest)),
+            What::StoreState(state)
+                if first.as_ref().is_some_and(|(session, _)| *session == event.session) =>
+            {
+                state.live.extend(std::iter::repeat_n(first.as_ref().unwrap().1, times));
+            }
+            _ => {}
+        }
+    }
+    judge(&ledger).caught_by()
+}
+
+#[test]
+fn a_message_that_is_held_once_more_than_it_was_said_is_caught() {
+    assert!(stored_again(0).is_empty());
+    assert!(stored_again(3).contains(&"L4.stored-once"));
+}

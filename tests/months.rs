@@ -38,9 +38,11 @@ fn facts_in_memory_and_skills_outlive_compactions_that_facts_in_the_history_do_n
         rows.fold((0, 0), |(facts, seen), row| (facts + row.facts, seen + row.seen))
     };
     let (history, memory, skill) = (seen(Where::History), seen(Where::Memory), seen(Where::Skill));
+    let learned = seen(Where::Learned);
     assert!(history.0 > 0 && history.1 < history.0, "{history:?}");
     assert!(memory.0 > 0 && memory.1 == memory.0, "{memory:?}");
     assert!(skill.0 > 0 && skill.1 == skill.0, "{skill:?}");
+    assert!(learned.0 > 0 && learned.1 * history.0 > history.1 * learned.0, "{learned:?} and {history:?}");
 }
 
 #[test]

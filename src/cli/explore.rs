@@ -2,11 +2,12 @@
 
 use std::num::NonZeroUsize;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::cli::{Answer, BadInput, CommandResult, input, json_text};
 use crate::diag::Diagnostic;
-use crate::lab::explore::{self, Search, hidden, run_text};
+use crate::lab::explore::{self, Search, hidden, prove, run_text};
 use crate::lab::runs;
 use crate::report::explore as report;
 
@@ -34,6 +35,9 @@ pub(super) struct Args {
     /// Turn the knobs of a break in every run; the search is to find it
     #[arg(long, value_name = "ID")]
     hidden: Option<String>,
+    /// Hide each of the breaks D1 to D20 in turn, and look for the check that its file promises
+    #[arg(long, conflicts_with_all = ["hidden", "minutes", "corpus", "print", "twice"])]
+    prove: bool,
     /// Show the scenario of one seed instead of searching
     #[arg(long)]
     print: bool,
@@ -44,6 +48,10 @@ pub(super) struct Args {
 
 /// Seeds of a search that names no number.
 const SEEDS: u64 = 200;
+/// Seeds in which a break is looked for, when no number is named.
+const PROOF_SEEDS: u64 = 40;
+/// Seeds between two lines that say how far a long search has come.
+const TELL_EVERY: u64 = 2_000;
 
 pub(super) fn run(args: &Args) -> CommandResult {
     let hidden = match &args.hidden {
@@ -54,11 +62,20 @@ pub(super) fn run(args: &Args) -> CommandResult {
         let draft = explore::draft_of(args.seed, &hidden);
         return Ok(Answer::holds(draft.to_toml(&format!("seed-{}", args.seed), "")));
     }
+    let threads = args.threads.unwrap_or_else(runs::threads);
+    if args.prove {
+        let seeds = args.seeds.unwrap_or(PROOF_SEEDS);
+        eprintln!("seed {}, at most {seeds} seeds a break", args.seed);
+        let breaks = prove::PROVED.iter().map(|id| input::break_(id)).collect::<Result<Vec<_>, _>>()?;
+        let proofs = prove::prove(&breaks, args.seed, seeds, threads);
+        let holds = proofs.iter().all(|proof| proof.seed.is_some());
+        return Ok(Answer::of(if args.json { json_text(&proofs) } else { report::proofs(&proofs) }, holds));
+    }
     let search = Search {
         first: args.seed,
         seeds: if args.minutes.is_some() { u64::MAX } else { args.seeds.unwrap_or(SEEDS) },
         twice: args.twice,
-        threads: args.threads.unwrap_or_else(runs::threads),
+        threads,
         hidden,
     };
     // The seed is known before anything can go wrong.
@@ -72,7 +89,14 @@ pub(super) fn run(args: &Args) -> CommandResult {
     };
     let began = Instant::now();
     let limit = args.minutes.map(|minutes| Duration::from_secs(minutes.saturating_mul(60)));
-    let found = explore::search(&search, &|| limit.is_none_or(|limit| began.elapsed() < limit));
+    let begun = AtomicU64::new(0);
+    let found = explore::search(&search, &|| {
+        let count = begun.fetch_add(1, Ordering::Relaxed);
+        if count > 0 && count.is_multiple_of(TELL_EVERY) {
+            eprintln!("{count} seeds in {:.0} s", began.elapsed().as_secs_f64());
+        }
+        limit.is_none_or(|limit| began.elapsed() < limit)
+    });
     let seconds = began.elapsed().as_secs_f64();
     eprintln!("{:.0} requests a second in {seconds:.1} s", found.requests as f64 / seconds.max(1e-9));
     let mut files = Vec::new();
@@ -122,7 +146,7 @@ fn retry(dir: &str, twice: bool) -> Result<Vec<(String, Option<explore::Failure>
     files
         .into_iter()
         .map(|file| {
-            let failure = run_text(&input::text(&file)?, twice).failure;
+            let failure = run_text(&input::text(&file)?, twice).failure().cloned();
             Ok((file, failure))
         })
         .collect()

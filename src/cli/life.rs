@@ -1,6 +1,7 @@
 //! `hermes-lab life`
 
 use std::path::Path;
+use std::time::Instant;
 
 use crate::cli::{Answer, CommandResult, input, json_text};
 use crate::diag::Diagnostic;
@@ -49,12 +50,27 @@ pub(super) fn run(args: &Args) -> CommandResult {
     for set in &args.sets {
         plan.above.push(Overlay::parse_turn(set).map_err(|message| Diagnostic::of_file("--set", message))?);
     }
+    let began = Instant::now();
     let lived = life::whole(args.kind, days, args.seed, &plan)
         .map_err(|error| Diagnostic::of_file(args.kind.word(), error.to_string()))?;
+    let requests: u64 = lived.variants.iter().flat_map(|lived| &lived.days).map(|day| day.requests).sum();
+    let seconds = began.elapsed().as_secs_f64();
+    eprintln!(
+        "{requests} requests in {seconds:.1} s, {:.0} a second{}",
+        requests as f64 / seconds.max(1e-9),
+        resident_mib().map_or_else(String::new, |mib| format!(", {mib} MiB resident at most"))
+    );
     if let Some(dir) = &args.plots {
         for (name, svg) in report::plots(&lived) {
             input::write(&Path::new(dir).join(format!("{name}.svg")).display().to_string(), &svg)?;
         }
     }
     Ok(Answer::holds(if args.json { json_text(&lived) } else { report::text(&lived) }))
+}
+
+/// The most memory that this process had at once, where the system tells.
+fn resident_mib() -> Option<u64> {
+    let status = input::text("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(line.trim().trim_end_matches(" kB").parse::<u64>().ok()? / 1_024)
 }

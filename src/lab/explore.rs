@@ -8,11 +8,13 @@
 
 pub mod draft;
 pub mod generate;
+pub mod prove;
 pub mod shrink;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
 
@@ -29,8 +31,8 @@ pub const SCHEMA: u64 = 1;
 /// Most findings that are shrunk and told; each is of another check.
 const FINDINGS_MAX: usize = 12;
 
-/// A fault that every search must find: the whole conversation is stored again and again.
-const CANARY: (&str, &str) = ("turn.store_everything", "true");
+/// A fault that every search must find, and the check that finds it: the whole conversation is stored again and again.
+const CANARY: (&str, &str, &str) = ("turn.store_everything", "true", "L4.stored-once");
 
 /// How a search is made.
 #[derive(Debug, Clone)]
@@ -58,10 +60,20 @@ pub struct Outcome {
     pub faults: BTreeMap<String, u64>,
     /// Subjects that the checks looked at.
     pub examined: BTreeMap<&'static str, u64>,
-    /// Digest of the ledger; empty when there is none.
-    pub digest: String,
-    /// What does not hold.
-    pub failure: Option<Failure>,
+    /// What does not hold: the first finding of every check that fails, in the order of checks.
+    pub failures: Vec<Failure>,
+}
+
+impl Outcome {
+    /// The first thing that does not hold.
+    pub fn failure(&self) -> Option<&Failure> {
+        self.failures.first()
+    }
+
+    /// How this check fails, if it does.
+    pub fn failure_of(&self, check: &str) -> Option<&Failure> {
+        self.failures.iter().find(|failure| failure.check == check)
+    }
 }
 
 /// What does not hold in a run.
@@ -71,6 +83,19 @@ pub struct Failure {
     pub check: String,
     /// What was seen.
     pub evidence: String,
+}
+
+impl Failure {
+    /// True for the same thing in another run. The lab's own failures differ in what they say, and a script that
+    /// lost a reply fails as well: names and numbers apart, they must say the same.
+    pub fn is_like(&self, other: &Self) -> bool {
+        let gist = |text: &str| -> String {
+            let outside = text.split('`').step_by(2).flat_map(str::chars);
+            outside.filter(|c| !c.is_ascii_digit()).collect()
+        };
+        self.check == other.check
+            && (!self.check.starts_with("lab.") || gist(&self.evidence) == gist(&other.evidence))
+    }
 }
 
 /// A failure that was shrunk.
@@ -123,9 +148,13 @@ impl Report {
 
 /// The knobs that a break turns, as they stand in a drawn run.
 pub fn hidden(found: &Break) -> Vec<(String, String)> {
+    knobs_of(&[&found.with, &found.turn])
+}
+
+fn knobs_of(tables: &[&toml::Table]) -> Vec<(String, String)> {
     let mut knobs = Vec::new();
-    for table in [&found.with, &found.turn] {
-        for (key, value) in table {
+    for table in tables {
+        for (key, value) in *table {
             match value {
                 toml::Value::Table(inner) => {
                     knobs.extend(
@@ -152,7 +181,7 @@ pub fn draft_of(seed: u64, hidden: &[(String, String)]) -> Draft {
 /// Plays and judges a scenario file.
 pub fn run_text(text: &str, twice: bool) -> Outcome {
     let failed = |check: &str, evidence: String| Outcome {
-        failure: Some(Failure { check: check.to_owned(), evidence }),
+        failures: vec![Failure { check: check.to_owned(), evidence }],
         ..Outcome::default()
     };
     let scenario = match scenario::load("drawn.toml", text) {
@@ -198,10 +227,14 @@ fn judge(ledger: &Ledger) -> Outcome {
         }
     }
     outcome.examined = verdict.results.iter().map(|result| (result.check, result.examined)).collect();
-    outcome.failure = verdict.findings().next().map(|finding| Failure {
-        check: finding.check.to_owned(),
-        evidence: format!("event {}, {}: {}", finding.event, finding.place, finding.evidence),
-    });
+    for finding in verdict.findings() {
+        if outcome.failure_of(finding.check).is_none() {
+            outcome.failures.push(Failure {
+                check: finding.check.to_owned(),
+                evidence: format!("event {}, {}: {}", finding.event, finding.place, finding.evidence),
+            });
+        }
+    }
     outcome
 }
 
@@ -220,18 +253,19 @@ pub fn search(search: &Search, go_on: &(dyn Fn() -> bool + Sync)) -> Report {
         found: Vec::new(),
     };
     let mut failing: Vec<(u64, Failure)> = Vec::new();
-    for (seed, outcome) in spread(search, go_on) {
-        report.seeds += 1;
-        report.requests += outcome.requests;
-        report.events += outcome.events;
-        for (kind, count) in outcome.faults {
+    for tally in spread(search, go_on) {
+        report.seeds += tally.seeds;
+        report.requests += tally.requests;
+        report.events += tally.events;
+        for (kind, count) in tally.faults {
             *report.faults.entry(kind).or_insert(0) += count;
         }
-        for (check, count) in outcome.examined {
+        for (check, count) in tally.examined {
             *report.examined.entry(check).or_insert(0) += count;
         }
-        failing.extend(outcome.failure.map(|failure| (seed, failure)));
+        failing.extend(tally.failing);
     }
+    failing.sort_by_key(|(seed, _)| *seed);
     let mut first: Vec<(u64, Failure, u64)> = Vec::new();
     for (seed, failure) in failing {
         match first.iter_mut().find(|(_, known, _)| known.check == failure.check) {
@@ -266,32 +300,60 @@ pub fn file_stem(check: &str, seed: u64) -> String {
 /// True when the search finds a fault that is there for certain.
 fn canary(seed: u64) -> bool {
     let hidden = [(CANARY.0.to_owned(), CANARY.1.to_owned())];
-    (seed..seed.saturating_add(20))
-        .any(|seed| run_text(&draft_of(seed, &hidden).to_toml("canary", ""), false).failure.is_some())
+    (seed..seed.saturating_add(20)).any(|seed| {
+        run_text(&draft_of(seed, &hidden).to_toml("canary", ""), false).failure_of(CANARY.2).is_some()
+    })
 }
 
-fn spread(search: &Search, go_on: &(dyn Fn() -> bool + Sync)) -> Vec<(u64, Outcome)> {
-    let threads = search.threads.get() as u64;
-    let mut all: Vec<(u64, Outcome)> = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads)
-            .map(|first| {
-                scope.spawn(move || {
-                    let mut mine = Vec::new();
-                    let mut at = first;
-                    while at < search.seeds && go_on() {
+/// What one thread saw: sums, and the failures one by one.
+#[derive(Default)]
+struct Tally {
+    seeds: u64,
+    requests: u64,
+    events: u64,
+    faults: BTreeMap<String, u64>,
+    examined: BTreeMap<&'static str, u64>,
+    failing: Vec<(u64, Failure)>,
+}
+
+impl Tally {
+    fn add(&mut self, seed: u64, outcome: Outcome) {
+        self.seeds += 1;
+        self.requests += outcome.requests;
+        self.events += outcome.events;
+        for (kind, count) in outcome.faults {
+            *self.faults.entry(kind).or_insert(0) += count;
+        }
+        for (check, count) in outcome.examined {
+            *self.examined.entry(check).or_insert(0) += count;
+        }
+        self.failing.extend(outcome.failures.into_iter().map(|failure| (seed, failure)));
+    }
+}
+
+/// Whichever thread is free takes the next seed. Sums do not depend on who added them up.
+fn spread(search: &Search, go_on: &(dyn Fn() -> bool + Sync)) -> Vec<Tally> {
+    let next = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..search.threads.get())
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut mine = Tally::default();
+                    while go_on() {
+                        let at = next.fetch_add(1, Ordering::Relaxed);
+                        if at >= search.seeds {
+                            break;
+                        }
                         let seed = search.first.saturating_add(at);
                         let text = draft_of(seed, &search.hidden).to_toml("drawn", "");
-                        mine.push((seed, run_text(&text, search.twice)));
-                        at += threads;
+                        mine.add(seed, run_text(&text, search.twice));
                     }
                     mine
                 })
             })
             .collect();
-        workers.into_iter().flat_map(|worker| worker.join().expect("a panic of a run is caught")).collect()
-    });
-    all.sort_by_key(|(seed, _)| *seed);
-    all
+        workers.into_iter().map(|worker| worker.join().expect("a panic of a run is caught")).collect()
+    })
 }
 
 /// Does a piece of work for every item, on several threads; answers come in the order of the items.

@@ -61,19 +61,22 @@ pub enum Where {
     History,
     /// In memory.
     Memory,
+    /// In what the user said; a review has to put it into memory before a compaction takes it.
+    Learned,
     /// In a skill.
     Skill,
 }
 
 impl Where {
     /// All places.
-    pub const ALL: [Self; 3] = [Self::History, Self::Memory, Self::Skill];
+    pub const ALL: [Self; 4] = [Self::History, Self::Memory, Self::Learned, Self::Skill];
 
     /// The word for people.
     pub fn word(self) -> &'static str {
         match self {
             Self::History => "history",
             Self::Memory => "memory",
+            Self::Learned => "learned",
             Self::Skill => "skill",
         }
     }

@@ -137,7 +137,8 @@ pub fn play_in(
     home: Box<dyn Files>,
     store: Option<&std::path::Path>,
 ) -> Result<Played, PlayError> {
-    run(scenario, plan, home, store, ScriptedModel::new(&scenario.rules), None)
+    let model = ScriptedModel::new(&scenario.rules);
+    run(scenario, plan, home, store.map_or(Place::Memory, Place::File), model, None)
 }
 
 /// Plays a scenario in memory with a model of the caller's; what users say and what tools do is the scenario's.
@@ -145,11 +146,12 @@ pub fn play_in(
 /// # Errors
 /// As [`play`], and when the model will not answer any more.
 pub fn play_with(scenario: &Scenario, plan: &Plan, model: impl Player) -> Result<Played, PlayError> {
-    run(scenario, plan, Box::new(MemFiles::new()), None, model, None)
+    run(scenario, plan, Box::new(MemFiles::new()), Place::Memory, model, None)
 }
 
-/// Plays a scenario in memory and hands every event over as it comes, so that a long run needs no room for its
-/// ledger. Sessions that end are let go.
+/// Plays a scenario and hands every event over as it comes, so that a long run needs no room for its ledger. Sessions
+/// that end are let go, and the store lies in a temporary file: a year needs no more memory than a month. What the
+/// store holds in the end is not told.
 ///
 /// # Errors
 /// As [`play`].
@@ -167,9 +169,20 @@ pub fn play_watched(
         }
     };
     let model = ScriptedModel::new(&scenario.rules);
-    let rest = run(scenario, plan, Box::new(MemFiles::new()), None, model, Some(&mut after))?;
+    let rest = run(scenario, plan, Box::new(MemFiles::new()), Place::Temporary, model, Some(&mut after))?;
     rest.ledger.events.iter().for_each(watch);
     Ok(())
+}
+
+/// Where the store of a run lies.
+#[derive(Debug, Clone, Copy)]
+enum Place<'a> {
+    /// In memory.
+    Memory,
+    /// In a file of the caller's.
+    File(&'a std::path::Path),
+    /// In a file that is gone when the run is over.
+    Temporary,
 }
 
 /// What a caller does after each act.
@@ -180,16 +193,18 @@ fn run<P: Player>(
     scenario: &Scenario,
     plan: &Plan,
     home: Box<dyn Files>,
-    store: Option<&std::path::Path>,
+    place: Place<'_>,
     model: P,
     mut after: Option<After<'_, P>>,
 ) -> Result<Played, PlayError> {
     let policy = policy_of(scenario, plan)?;
     let setup = |error: crate::store::StoreError| PlayError::Setup(error.into());
-    let store = match store {
-        Some(path) => Store::open_file(path, &policy.store).map_err(setup)?,
-        None => Store::open_in_memory(&policy.store).map_err(setup)?,
+    let store = match place {
+        Place::File(path) => Store::open_file(path, &policy.store),
+        Place::Memory => Store::open_in_memory(&policy.store),
+        Place::Temporary => Store::open_temporary(&policy.store),
     };
+    let store = store.map_err(setup)?;
     let seed = plan.seed.unwrap_or(scenario.seed);
     let header = Header {
         scenario: scenario.name.clone(),
@@ -229,6 +244,7 @@ fn run<P: Player>(
         }
     }
     if after.is_some() {
+        harness.let_go_of_all();
         let ledger = harness.finish().map_err(PlayError::Setup)?;
         return Ok(Played { ledger, end: EndState::default() });
     }
@@ -413,7 +429,12 @@ fn play_turn<P: Player>(
         harness.kill_after(events);
     }
     let ended_early = match harness.user_turn_with(&name, say, turn.steer.as_deref()) {
-        Ok(report) => report.partial || report.failed,
+        // A turn whose iterations were used up leaves the rest of its script unsaid.
+        Ok(report) => {
+            report.partial
+                || report.failed
+                || report.exit.is_some_and(|exit| exit == "max_iterations_reached")
+        }
         // A kill that the scenario asked for: the process is gone, home and store stay.
         Err(HarnessError::Killed) if turn.crash_after.is_some() => {
             harness.restart();

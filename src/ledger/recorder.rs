@@ -147,9 +147,10 @@ impl Recorder {
         &self.persisted
     }
 
-    /// Forgets what a session's conversations looked like; nothing of it is sent again.
+    /// Forgets a session: nothing of it is sent again, and nobody asks what the store holds of it.
     pub fn forget_session(&mut self, session: &str) {
         self.last.retain(|(name, _, _), _| &**name != session);
+        self.persisted.remove(session);
     }
 
     /// Lets a conversation go on under another name: a compaction that rotates the session.

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use crate::lab::explore::prove::Proof;
 use crate::lab::explore::{Failure, Report};
 use crate::report::grouped;
 use crate::report::table::Table;
@@ -85,4 +86,33 @@ pub fn text(
         }
     );
     text
+}
+
+/// Which seed proves each break, and by which of its promised checks.
+pub fn proofs(proofs: &[Proof]) -> String {
+    let mut table =
+        Table::new(&["break", "what it is", "first seed", "seeds played", "requests", "found by"])
+            .right(&[2, 3, 4]);
+    for proof in proofs {
+        table.row([
+            proof.id.clone(),
+            proof.title.clone(),
+            proof.seed.map_or_else(|| "none".to_owned(), |seed| seed.to_string()),
+            grouped(proof.seeds),
+            grouped(proof.requests),
+            if proof.seed.is_some() {
+                proof.caught_by.join(", ")
+            } else {
+                format!("not by {}", proof.promised.join(", "))
+            },
+        ]);
+    }
+    let found = proofs.iter().filter(|proof| proof.seed.is_some()).count();
+    let most = proofs.iter().map(|proof| proof.seeds).max().unwrap_or(0);
+    format!(
+        "{}\n{found} of {} breaks are found by a check that their file promises and that holds in the intact run, each \
+         within {most} seeds\n",
+        table.render(),
+        proofs.len()
+    )
 }

@@ -102,6 +102,9 @@ pub fn page(all: &[(Question, Results)]) -> String {
             question.name,
             self::text(results, &[question.cost, question.benefit])
         );
+        if !question.note.is_empty() {
+            let _ = write!(text, "\n{}\n", question.note);
+        }
     }
     text
 }

@@ -18,6 +18,11 @@ pub type HandoffSplit = fn(&Row) -> Option<(Row, Row)>;
 /// Prepared statements that are kept; more than the store has.
 const STATEMENTS: usize = 192;
 
+/// Page size of a temporary store: rows are a few hundred bytes to some kilobytes.
+const TEMPORARY_PAGE_BYTES: i64 = 4_096;
+/// What a temporary store keeps in memory of its file.
+const TEMPORARY_CACHE_KIB: i64 = 16_384;
+
 /// One session store.
 #[derive(Debug)]
 pub struct Store {
@@ -38,6 +43,25 @@ impl Store {
     pub fn open_in_memory(knobs: &policy::Store) -> Result<Self, StoreError> {
         let knobs = resolved(knobs, IndexWhen::Search);
         Ok(Self::over(schema::open_image(&knobs)?, &knobs, true))
+    }
+
+    /// An empty store in a file without a name, which goes with the connection: memory holds no more than a cache of it,
+    /// however long the run is.
+    ///
+    /// # Errors
+    /// [`StoreError::Sqlite`] when SQLite lacks something that the store needs, or no file can be made.
+    pub fn open_temporary(knobs: &policy::Store) -> Result<Self, StoreError> {
+        let knobs = resolved(knobs, IndexWhen::Search);
+        // An empty path asks SQLite for a file that it removes itself.
+        let connection = Connection::open("")?;
+        tokenizer::register(&connection)?;
+        connection.pragma_update(None, "page_size", TEMPORARY_PAGE_BYTES)?;
+        connection.pragma_update(None, "cache_size", -TEMPORARY_CACHE_KIB)?;
+        // Nobody reads the file after a crash; taking back a failed write needs the journal all the same.
+        connection.pragma_update_and_check(None, "journal_mode", "MEMORY", |_| Ok(()))?;
+        connection.pragma_update(None, "synchronous", "OFF")?;
+        schema::create(&connection, &knobs)?;
+        Ok(Self::over(connection, &knobs, true))
     }
 
     /// The store of a file, which is made when it is missing. Only its owner may read it, where the platform knows
@@ -300,6 +324,18 @@ fn make_private(_: &Path) -> Result<(), StoreError> {
 mod tests {
     use super::*;
     use crate::store::NewSession;
+
+    #[test]
+    fn a_temporary_store_holds_more_than_its_cache_and_finds_it_again() {
+        let store = Store::open_temporary(&policy::Store::default()).unwrap();
+        store.create_session(&NewSession::of("s", "cli"), 0).unwrap();
+        let long = "a line of output that says what was done ".repeat(200);
+        // Forty megabytes, of which sixteen fit.
+        for n in 0..5_000 {
+            store.append("s", &[Row::user(format!("{n} {long}"))], n).unwrap();
+        }
+        assert_eq!(store.live_rows("s").unwrap().len(), 5_000);
+    }
 
     #[test]
     fn a_failed_batch_leaves_nothing_behind() {

@@ -57,6 +57,14 @@ pub fn is_scaffold_text(text: &str) -> bool {
     SCAFFOLDS.iter().any(|scaffold| start.starts_with(scaffold))
 }
 
+/// True for a line by which a person asks for something that is meant to last.
+pub fn is_standing(line: &str) -> bool {
+    /// How people begin such a line.
+    const STARTS: [&str; 6] = ["always ", "never ", "from now on", "remember: ", "总是", "永远不要"];
+    let line = line.trim().to_lowercase();
+    STARTS.iter().any(|start| line.starts_with(start))
+}
+
 /// True for a row in which a person asks something (Hermes agent/context_compressor.py:4714).
 pub fn is_human(row: &Row) -> bool {
     if !row.is_user() || handoff::is_handoff(row) || row.flag(TODO_FLAG) || is_blank(&row.content) {

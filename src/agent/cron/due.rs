@@ -127,8 +127,8 @@ impl Scheduler {
         if job.text("next_run_at").is_none() && !self.fill_next_run(job, now) {
             return Found::Skip;
         }
-        let Some(scheduled) = job.moment("next_run_at") else { return Found::Skip };
-        let scheduled_at = job.text("next_run_at").unwrap_or_default().to_owned();
+        let Some(mut scheduled) = job.moment("next_run_at") else { return Found::Skip };
+        let mut scheduled_at = job.text("next_run_at").unwrap_or_default().to_owned();
         let manual = job.is_manual_run();
         let finished =
             self.finished.get(job.id()).is_some_and(|instants| instants.contains(&scheduled.millis()));
@@ -140,6 +140,9 @@ impl Scheduler {
         let Some(next) = job.moment("next_run_at") else { return Found::Skip };
         if next.millis() > now {
             return Found::Skip;
+        }
+        if self.knobs.rearm_unclaimed_only {
+            (scheduled, scheduled_at) = (next, job.text("next_run_at").unwrap_or_default().to_owned());
         }
         if !manual && !is_expected(job, next, self) {
             self.set_next(job, now);
@@ -249,7 +252,9 @@ impl Scheduler {
     /// A recurring job that failed and was parked further away than its schedule wants.
     fn rearm_stuck(&self, job: &mut Job, now: Millis) {
         let held = job.moment("quota_hold_until").is_some_and(|until| until.millis() > now);
-        let claimed = job.has_live_claim("fire_claim", now, self.knobs.fire_claim_seconds.cast_signed());
+        let claimed = job.has_live_claim("fire_claim", now, self.knobs.fire_claim_seconds.cast_signed())
+            || (self.knobs.rearm_unclaimed_only
+                && job.has_live_claim("pending_slot", now, self.knobs.pending_slot_seconds.cast_signed()));
         if !job.is_recurring()
             || job.text("last_status") != Some("error")
             || self.running.contains(job.id())
@@ -374,6 +379,29 @@ mod tests {
         assert!(scheduler.claim_fire(&mut files, &id, claim("b"), at).unwrap().is_some());
         let late = Outcome { success: true, holder: Some("a".to_owned()), ..Outcome::default() };
         assert!(!scheduler.mark(&mut files, &id, &late, at).unwrap());
+    }
+
+    /// What two schedulers are handed when they wake at one moment, a while after the last run failed.
+    fn handed_out_after_a_failure(knobs: &policy::Cron) -> Vec<String> {
+        let (mut scheduler, mut files, id) = hourly(knobs);
+        let failed = Outcome { error: Some("no answer".to_owned()), ..Outcome::default() };
+        scheduler.mark(&mut files, &id, &failed, NOW).unwrap();
+        let other = Scheduler::new(knobs, "host:2").unwrap();
+        let mut handed_out = Vec::new();
+        for scheduler in [&scheduler, &other, &scheduler] {
+            let scan = scheduler.tick(&mut files, NOW + 180 * MINUTE).unwrap();
+            handed_out.extend(scan.due.into_iter().map(|due| due.scheduled_at));
+        }
+        handed_out
+    }
+
+    #[test]
+    fn a_failed_job_is_re_armed_behind_the_back_of_the_scheduler_that_holds_it() {
+        // As the real agent does it: the third is known by the instant of the second, which has yet to come.
+        let twice = handed_out_after_a_failure(&policy::Cron::default());
+        assert_eq!((twice.len(), &twice[1]), (3, &twice[2]), "{twice:?}");
+        let mended = policy::Cron { rearm_unclaimed_only: true, ..policy::Cron::default() };
+        assert_eq!(handed_out_after_a_failure(&mended).len(), 1);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use crate::agent::compress::carry::{self, Refusal};
 use crate::agent::compress::failure::FailureKind;
 use crate::agent::compress::gate;
+use crate::agent::compress::history;
 use crate::agent::compress::micro::MicroPass;
 use crate::agent::compress::prune::Proactive;
 use crate::agent::compress::{self, Outcome, Summariser, SummaryFailure, SummaryOrigin, SummaryRequest};
@@ -184,6 +185,10 @@ impl<M: Model> Run<'_, M> {
         let carried_before = self.session.carried.clone();
         if !rows.last().is_some_and(Row::is_user) {
             self.session.carried = carry::split_end(&mut new);
+        }
+        if policy.mend_result {
+            // What was carried over may stand beside another row of the user.
+            new = repair(new).rows;
         }
         let lost = lost_instructions(&rows, &new);
         let measure = self.harness.measure();
@@ -453,8 +458,6 @@ fn origin_word(origin: SummaryOrigin) -> &'static str {
 
 /// Standing instructions of the user that stood in the old history word for word and stand nowhere in the new one.
 fn lost_instructions(before: &[Row], after: &[Row]) -> Vec<Name> {
-    /// How people begin an instruction that is meant to last.
-    const STANDING: [&str; 6] = ["always ", "never ", "from now on", "remember: ", "总是", "永远不要"];
     let kept: Vec<String> = after.iter().map(|row| row.content.flat()).collect();
     let mut seen = BTreeSet::new();
     before
@@ -462,7 +465,7 @@ fn lost_instructions(before: &[Row], after: &[Row]) -> Vec<Name> {
         .filter(|row| row.is_user())
         .flat_map(|row| row.content.flat().lines().map(str::to_owned).collect::<Vec<_>>())
         .map(|line| line.trim().to_owned())
-        .filter(|line| STANDING.iter().any(|start| line.to_lowercase().starts_with(start)))
+        .filter(|line| history::is_standing(line))
         .filter(|line| !kept.iter().any(|text| text.contains(line.as_str())) && seen.insert(line.clone()))
         .map(Name::from)
         .collect()

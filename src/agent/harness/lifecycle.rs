@@ -220,6 +220,13 @@ impl<M: Model> Harness<M> {
         self.recorder.forget_session(name);
     }
 
+    /// Lets go of every session, for a caller that has seen all that it wants to see.
+    pub fn let_go_of_all(&mut self) {
+        for name in self.persisted() {
+            self.let_go(&name);
+        }
+    }
+
     /// A process is gone: what it held in memory of a session is lost.
     pub fn forget(&mut self, name: &str) {
         self.sessions.remove(name);

@@ -167,6 +167,7 @@ impl<M: Model> Run<'_, M> {
         if why != "compaction" || self.harness.policy.prompt.reread_memory_on_compaction {
             self.session.memory.load(&*self.harness.home);
         }
+        let listed = self.session.catalogue.clone();
         if matches!(why, "compaction" | "hot_skills") {
             self.session.catalogue = None;
         }
@@ -180,8 +181,12 @@ impl<M: Model> Run<'_, M> {
             && let Err(error) =
                 self.harness.stored(WriteKind::Ordinary, |store| store.store_prompt(name, Some(&prompt.text)))
         {
-            // The next fresh process will rebuild; this one goes on with what it has.
             tracing::warn!(%error, "the rebuilt prompt could not be stored");
+            if self.harness.policy.turn.store_before_send {
+                // The next process will read the old one, so this one goes on with it, too.
+                self.session.catalogue = listed;
+                return;
+            }
         }
         let declared = !matches!(why, "live_memory" | "hot_skills" | "clock");
         if !declared {

@@ -16,13 +16,15 @@ use acts::{Acts, call};
 /// else. A message that failed is merged into the next one, which changes a row that was sent; a restart protects the
 /// head of a compacted history again when a long tool group hides the summary; results that are put aside to fit the
 /// budget of their round stand in the store in full; a message that could not be
-/// stored is sent all the same; and a summary beside a calling row is joined with it only by the next process.
-pub const CLOSED: [(&str, &str); 6] = [
+/// stored is sent all the same; a summary beside a calling row is joined with it only by the next process; and a failed
+/// job is re-armed while another scheduler has it in hand, which runs an occurrence twice.
+pub const CLOSED: [(&str, &str); 7] = [
     ("turn.close_failed", "true"),
     ("turn.fit_before_store", "true"),
     ("turn.store_before_send", "true"),
     ("compress.find_any_handoff", "true"),
     ("compress.mend_result", "true"),
+    ("cron.rearm_unclaimed_only", "true"),
     ("delegate.spawns_per_turn_max", "10"),
 ];
 
@@ -110,7 +112,7 @@ fn policy(stream: &mut Stream, draft: &mut Draft) {
             turn(draft, knob, stream.between(low, high));
         }
     }
-    let words: [(&str, &[&str]); 10] = [
+    let words: [(&str, &[&str]); 20] = [
         ("turn.parallel", &["\"current\"", "\"older\"", "\"never\""]),
         ("turn.platform", &["\"cli\"", "\"discord\""]),
         ("compress.check_at", &["\"each_request\"", "\"turn_end\""]),
@@ -121,6 +123,16 @@ fn policy(stream: &mut Stream, draft: &mut Draft) {
         ("guard.user_answer", &["\"once\"", "\"session\"", "\"deny\""]),
         ("curator.backup_enabled", &["true", "false"]),
         ("review.notify", &["\"on\"", "\"off\"", "\"verbose\""]),
+        ("compress.store", &["\"rotation\""]),
+        ("compress.carry_todos", &["false"]),
+        ("compress.anchor_request", &["false"]),
+        ("cron.catch_up_missed", &["false"]),
+        ("curator.at_start", &["true"]),
+        ("prompt.index_notes", &["true"]),
+        ("prompt.reread_memory_on_compaction", &["true", "false"]),
+        ("prompt.subdir_hints", &["true", "false"]),
+        ("review.stage_after_web", &["true"]),
+        ("turn.close_open_calls", &["true"]),
     ];
     for (knob, values) in words {
         if stream.chance(1, 6) {
@@ -276,47 +288,63 @@ fn phrase(stream: &mut Stream, n: u64) -> String {
 }
 
 /// Kinds of fault, of which a run draws some.
-const FAULT_KINDS: u64 = 8;
+const FAULT_KINDS: u64 = 9;
 
 fn faults(stream: &mut Stream, draft: &mut Draft) {
     let on: Vec<u64> = (0..FAULT_KINDS).filter(|_| stream.chance(1, 4)).collect();
     if on.is_empty() {
         return;
     }
+    let often = stream.pick(&[2, 4, 4, 8]);
     for step in &mut draft.steps {
-        if !stream.chance(1, 4) {
+        if !stream.chance(1, *often) {
             continue;
         }
         // A curator that dies or has no room retires nothing, which no law forgives and nobody can mend.
         let curates = matches!(&step.act, Move::Other(body) if body.starts_with("curator"));
-        let fault = match stream.pick(&on) {
-            _ if curates => continue,
-            0 => format!("crash.after_event = {}", stream.between(1, 40)),
-            1 => format!("crash.before_write = {}", stream.between(1, 12)),
-            2 => format!(
-                "provider = {{ fault = \"{}\", lane = \"{}\", request = {}, times = {} }}",
-                stream.pick(&PROVIDER_FAULTS),
-                stream.pick(&["main", "main", "review", "summary", "child", "cron"]),
-                stream.between(1, 4),
-                stream.between(1, 4)
-            ),
-            3 => format!(
-                "busy = {{ write = {}, times = {} }}",
-                stream.between(1, 8),
-                stream.pick(&[1, 3, 400])
-            ),
-            4 => format!(
-                "disk_full = {{ write = {}, times = {} }}",
-                stream.between(1, 12),
-                stream.between(1, 4)
-            ),
-            5 => {
-                let by = stream.between(1, 3_000).cast_signed();
-                format!("clock.jump_minutes = {}", if stream.chance(1, 2) { by } else { -by })
+        let count = if stream.chance(1, 4) { 2 } else { 1 };
+        for _ in 0..count {
+            let kind = stream.pick(&on);
+            if !curates {
+                step.faults.push(fault(stream, *kind));
             }
-            6 => format!("cancel_review.request = {}", stream.between(1, 3)),
-            _ => format!("tick.in_compaction = 1\ninterleave.request = {}", stream.between(1, 3)),
-        };
-        step.faults.push(fault);
+        }
+    }
+}
+
+/// One fault of a kind. Small ordinals come up more often; large ones reach the last event and write of a long turn.
+fn fault(stream: &mut Stream, kind: u64) -> String {
+    let ordinal = |stream: &mut Stream, most: u64| {
+        let most = if stream.chance(1, 3) { most } else { most / 5 };
+        stream.between(1, most.max(1))
+    };
+    match kind {
+        0 => format!("crash.after_event = {}", ordinal(stream, 120)),
+        1 => format!("crash.before_write = {}", ordinal(stream, 60)),
+        2 => format!(
+            "provider = {{ fault = \"{}\", lane = \"{}\", request = {}, times = {} }}",
+            stream.pick(&PROVIDER_FAULTS),
+            stream.pick(&["main", "main", "review", "summary", "child", "cron", "approver"]),
+            stream.between(1, 6),
+            stream.between(1, 4)
+        ),
+        3 => {
+            format!("busy = {{ write = {}, times = {} }}", ordinal(stream, 30), stream.pick(&[1, 3, 20, 400]))
+        }
+        4 => {
+            format!(
+                "disk_full = {{ write = {}, times = {} }}",
+                ordinal(stream, 40),
+                stream.pick(&[1, 2, 4, 60])
+            )
+        }
+        5 => {
+            let most = if stream.chance(1, 6) { 60_000 } else { 3_000 };
+            let by = stream.between(1, most).cast_signed();
+            format!("clock.jump_minutes = {}", if stream.chance(1, 2) { by } else { -by })
+        }
+        6 => format!("cancel_review.request = {}", stream.between(1, 4)),
+        7 => format!("tick.in_compaction = {}", stream.between(1, 2)),
+        _ => format!("interleave.request = {}", stream.between(1, 6)),
     }
 }

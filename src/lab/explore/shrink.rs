@@ -36,15 +36,14 @@ impl Shrinker {
             return false;
         }
         self.runs += 1;
-        let failure = run_text(&candidate.to_toml("drawn", ""), self.twice).failure;
-        match failure {
-            Some(failure) if failure.check == self.failure.check => {
-                self.failure = failure;
-                self.best = candidate;
-                true
-            }
-            _ => false,
-        }
+        let outcome = run_text(&candidate.to_toml("drawn", ""), self.twice);
+        let Some(failure) = outcome.failures.into_iter().find(|failure| failure.is_like(&self.failure))
+        else {
+            return false;
+        };
+        self.failure = failure;
+        self.best = candidate;
+        true
     }
 
     fn pass(&mut self) {

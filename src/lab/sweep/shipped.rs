@@ -20,6 +20,8 @@ pub struct Question {
     pub cost: &'static str,
     /// Measure that is bought.
     pub benefit: &'static str,
+    /// What the curve says, where it needs saying.
+    pub note: &'static str,
 }
 
 /// Every shipped sweep.
@@ -31,14 +33,18 @@ pub const QUESTIONS: [Question; 7] = [
         life: (Kind::OnCall, 30),
         cost: "review_tokens_per_day",
         benefit: "skills_used",
+        note: "A review is due when so many tool rounds lie behind it. The interval counts within a session, and a day on call is about thirty \
+               rounds: above that nothing is learned at all.",
     },
     Question {
         name: "memory-interval",
         asks: "after how many turns should a review look for facts?",
-        range: "review.memory_interval=1..20:1",
-        life: (Kind::OnCall, 30),
+        range: "review.memory_interval=2..60:2",
+        life: (Kind::Chat, 24),
         cost: "review_tokens_per_day",
-        benefit: "skills_used",
+        benefit: "learned_facts_seen_thousandths",
+        note: "What was said counts as seen while it stands in the history, too. A long interval writes facts down after the \
+               compaction that takes them away.",
     },
     Question {
         name: "memory-cap",
@@ -47,6 +53,7 @@ pub const QUESTIONS: [Question; 7] = [
         life: (Kind::Chat, 24),
         cost: "memory_chars_max",
         benefit: "memory_facts_seen_thousandths",
+        note: "",
     },
     Question {
         name: "stale-days",
@@ -55,6 +62,9 @@ pub const QUESTIONS: [Question; 7] = [
         life: (Kind::OnCall, 60),
         cost: "catalogue_share_thousandths",
         benefit: "skills_used",
+        note: "`stale` is a word in the usage record. Neither the catalogue nor the next pass reads it: a skill is archived by its idle \
+               days whether it was called stale before or not. The line is flat because the knob moves nothing that a model sees; the \
+               sweep stays to show it.",
     },
     Question {
         name: "archive-days",
@@ -63,6 +73,7 @@ pub const QUESTIONS: [Question; 7] = [
         life: (Kind::OnCall, 60),
         cost: "catalogue_share_thousandths",
         benefit: "skills_used",
+        note: "",
     },
     Question {
         name: "compaction-threshold",
@@ -71,14 +82,17 @@ pub const QUESTIONS: [Question; 7] = [
         life: (Kind::Chat, 24),
         cost: "cost_micro_usd_per_day",
         benefit: "history_facts_seen_thousandths",
+        note: "Up to 0.5 the floor in tokens decides, not the share.",
     },
     Question {
         name: "tail-budget",
         asks: "how many tokens of history should a compaction keep word for word?",
-        range: "compress.tail_budget=2500..40000:2500",
+        range: "compress.tail_budget=1000..12000:1000",
         life: (Kind::Chat, 24),
         cost: "cost_micro_usd_per_day",
         benefit: "history_facts_seen_thousandths",
+        note: "Above a fifth of the window the budget is cut to that share. The default computes its budget from the window and has no \
+               place on this axis.",
     },
 ];
 

@@ -65,6 +65,9 @@ knobs! {
         lifecycle_guard: bool = true, "switch", "Hermes cron/jobs.py:1813", "L5";
         /// An interval of 0 minutes is refused; the real agent accepts it and is due at once for ever.
         refuse_zero_interval: bool = false, "switch", "lab: Hermes cron/jobs.py:787 accepts it", "L5";
+        /// A failed job is re-armed only when no scheduler has just handed it out, and the run is known by the instant it
+        /// was re-armed to; the real agent looks at neither.
+        rearm_unclaimed_only: bool = false, "switch", "lab: Hermes cron/jobs.py:2877 re-arms what another scheduler moved on", "L5";
         /// How a text says that there is nothing to deliver; the current revision reads lines.
         silence: SilenceRule = SilenceRule::Contains, "choice", "Hermes gateway/response_filters.py:70", "-";
     }
