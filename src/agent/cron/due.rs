@@ -381,14 +381,15 @@ mod tests {
         assert!(!scheduler.mark(&mut files, &id, &late, at).unwrap());
     }
 
-    /// What two schedulers are handed when they wake at one moment, a while after the last run failed.
+    /// What three schedulers are handed when they wake at one moment, a while after the last run failed.
     fn handed_out_after_a_failure(knobs: &policy::Cron) -> Vec<String> {
         let (mut scheduler, mut files, id) = hourly(knobs);
         let failed = Outcome { error: Some("no answer".to_owned()), ..Outcome::default() };
         scheduler.mark(&mut files, &id, &failed, NOW).unwrap();
-        let other = Scheduler::new(knobs, "host:2").unwrap();
+        let (second, third) =
+            (Scheduler::new(knobs, "host:2").unwrap(), Scheduler::new(knobs, "host:3").unwrap());
         let mut handed_out = Vec::new();
-        for scheduler in [&scheduler, &other, &scheduler] {
+        for scheduler in [&scheduler, &second, &third] {
             let scan = scheduler.tick(&mut files, NOW + 180 * MINUTE).unwrap();
             handed_out.extend(scan.due.into_iter().map(|due| due.scheduled_at));
         }
