@@ -94,7 +94,11 @@ impl<H: Host> Turn<'_, H> {
         self.push(Row::user(
             "The step limit is reached. Sum up what was done and what is left, without calling tools.",
         ));
-        for _ in 0..2 {
+        if self.policy.store_before_send {
+            self.flush();
+        }
+        let unstored = self.policy.store_before_send && self.persistence_failed;
+        for _ in 0..if unstored { 0 } else { 2 } {
             let Ok(reply) = self.ask()? else { break };
             let words = text::visible(reply.text.as_deref().unwrap_or_default());
             if !words.is_empty() {
