@@ -90,7 +90,7 @@ fn squeezed(text: &str) -> Cow<'_, str> {
         // What is no ASCII may be white space of another script.
         byte.is_ascii_graphic() || blank && !again
     });
-    if plain && !(blank && !text.is_empty()) {
+    if plain && (!blank || text.is_empty()) {
         return Cow::Borrowed(text);
     }
     Cow::Owned(text.split_whitespace().collect::<Vec<_>>().join(" "))
