@@ -1,5 +1,6 @@
 //! Which turn a user's words belong to.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use indexmap::IndexMap;
@@ -31,12 +32,12 @@ pub(super) struct About {
 
 impl Texts {
     pub(super) fn add(&mut self, say: &str, turn: usize) {
-        self.exact.entry(squeezed(say)).or_default().push(turn);
+        self.exact.entry(squeezed(say).into_owned()).or_default().push(turn);
     }
 
     /// True when these words are a turn's words and nothing else.
     pub(super) fn is_exact(&self, text: &str) -> bool {
-        self.exact.contains_key(&squeezed(text))
+        self.exact.contains_key(&*squeezed(text))
     }
 
     /// What a text is about; it is looked at once.
@@ -63,8 +64,9 @@ impl Texts {
         if let Some(found) = self.known.get(&key) {
             return found.clone();
         }
-        let text = squeezed(&text());
-        let found = self.exact.get(&text).cloned().unwrap_or_else(|| {
+        let text = text();
+        let text = squeezed(&text);
+        let found = self.exact.get(&*text).cloned().unwrap_or_else(|| {
             self.exact
                 .iter()
                 .filter(|(say, _)| !say.is_empty() && contains_words(&text, say))
@@ -79,9 +81,19 @@ impl Texts {
     }
 }
 
-/// Runs of white space as one blank.
-fn squeezed(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+/// Runs of white space as one blank. Most texts, and most long ones, are so already.
+fn squeezed(text: &str) -> Cow<'_, str> {
+    let mut blank = true;
+    let plain = text.bytes().all(|byte| {
+        let again = blank;
+        blank = byte == b' ';
+        // What is no ASCII may be white space of another script.
+        byte.is_ascii_graphic() || blank && !again
+    });
+    if plain && (!blank || text.is_empty()) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
 /// True when `part` stands in `text` and no word is cut at its ends.
@@ -137,4 +149,32 @@ pub(super) fn asks_for_review(text: &str) -> bool {
 pub(super) fn is_blank(text: &str) -> bool {
     let text = text.trim();
     text.is_empty() || text == "(empty)"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn white_space_is_squeezed_wherever_it_stands_and_nothing_else_changes() {
+        for text in [
+            "",
+            " ",
+            "a",
+            " a",
+            "a ",
+            "a b",
+            "a  b",
+            "a\nb",
+            "a\u{a0}b",
+            "é b",
+            "字 字",
+            "a\u{3000}b ",
+            "x y z",
+        ] {
+            let expected = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert_eq!(squeezed(text), expected, "{text:?}");
+        }
+        assert!(matches!(squeezed("x y z"), Cow::Borrowed(_)));
+    }
 }
