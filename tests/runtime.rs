@@ -404,6 +404,20 @@ open.name = "c"
 }
 
 #[test]
+fn a_conversation_is_reached_by_its_first_name_after_a_rotation_and_a_new_process() {
+    let text = format!(
+        "{RULES}{LISTED}\n[[act]]\n[act.open]\nname = \"s\"\nresume = true\n\n[[act]]\n\
+         turn = {{ session = \"s\", say = \"And then?\", replies = [{{ say = \"Sleep.\" }}] }}\n\n[[act]]\n\
+         [act.end]\nsession = \"s\"\nreason = \"new_session\"\n"
+    );
+    let ledger = play(&text, &small("store = \"rotation\"\n"));
+    assert!(requests(&ledger).last().unwrap().says("And then?"));
+    let ended = ledger.events.iter().rev().find(|event| matches!(event.what, What::SessionEnded(_))).unwrap();
+    assert!(ended.session.starts_with("s+"), "{}", ended.session);
+    assert_eq!(broken_checks(&ledger), [""; 0]);
+}
+
+#[test]
 fn a_rotation_closes_the_session_and_a_child_goes_on_with_the_same_conversation() {
     let text = format!(
         "{RULES}{LISTED}\n[[act]]\n[act.open]\nname = \"s\"\nresume = true\n\n[[act]]\nturn = {{ say = \"And then?\", replies = [{{ say = \"Sleep.\" }}] }}\n\n[[act]]\nend.reason = \"new_session\"\n"

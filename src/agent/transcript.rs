@@ -196,31 +196,31 @@ fn segment_of(row: &Row, last: bool) -> Segment {
 
 /// A row as JSON text the way it is sent: without private keys, text trimmed, arguments in canonical form.
 pub fn wire_text(row: &Row, last: bool) -> Arc<str> {
-    let as_sent = match row.role {
+    let verbatim = match row.role {
         Role::User | Role::Assistant => row.extra.get("api_content").and_then(Value::as_str),
         _ => None,
     };
-    let as_sent = as_sent.filter(|text| !text.is_empty());
+    let verbatim = verbatim.filter(|text| !text.is_empty());
     let empty = row.content.is_empty() && !row.has_calls() && !row.is_tool();
     let filled = empty && !last && !matches!(row.role, Role::System | Role::Other(_));
-    serde_json::to_string(&Sent { row, as_sent, filled }).unwrap_or_default().into()
+    serde_json::to_string(&Outgoing { row, verbatim, filled }).unwrap_or_default().into()
 }
 
 /// A row as it is sent. Written straight to text: every row passes here, most of them once.
-struct Sent<'a> {
+struct Outgoing<'a> {
     row: &'a Row,
     /// What was sent when the row was new; sent again as it is.
-    as_sent: Option<&'a str>,
+    verbatim: Option<&'a str>,
     /// The row is empty and another follows.
     filled: bool,
 }
 
-impl Serialize for Sent<'_> {
+impl Serialize for Outgoing<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let row = self.row;
         let mut object = serializer.serialize_map(None)?;
         object.serialize_entry("role", row.role.word())?;
-        match (self.as_sent, &row.content) {
+        match (self.verbatim, &row.content) {
             (Some(text), _) => object.serialize_entry("content", text)?,
             (None, Content::Absent) => {}
             (None, _) if self.filled => object.serialize_entry("content", EMPTY_PLACEHOLDER)?,
@@ -230,8 +230,11 @@ impl Serialize for Sent<'_> {
             (None, Content::Other(other)) => object.serialize_entry("content", other)?,
         }
         if row.has_calls() {
-            let calls: Vec<SentCall<'_>> =
-                row.call_list().iter().map(|call| SentCall { call, as_is: self.as_sent.is_some() }).collect();
+            let calls: Vec<OutgoingCall<'_>> = row
+                .call_list()
+                .iter()
+                .map(|call| OutgoingCall { call, as_is: self.verbatim.is_some() })
+                .collect();
             object.serialize_entry("tool_calls", &calls)?;
         }
         if let Some(id) = &row.tool_call_id {
@@ -244,19 +247,19 @@ impl Serialize for Sent<'_> {
         for (key, value) in row.extra.iter().filter(|(key, _)| sent(key)) {
             object.serialize_entry(key, value)?;
         }
-        if self.filled && self.as_sent.is_none() && row.content == Content::Absent {
+        if self.filled && self.verbatim.is_none() && row.content == Content::Absent {
             object.serialize_entry("content", EMPTY_PLACEHOLDER)?;
         }
         object.end()
     }
 }
 
-struct SentCall<'a> {
+struct OutgoingCall<'a> {
     call: &'a ToolCall,
     as_is: bool,
 }
 
-impl Serialize for SentCall<'_> {
+impl Serialize for OutgoingCall<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
         struct Function<'a> {

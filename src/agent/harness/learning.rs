@@ -39,8 +39,9 @@ impl<M: Model> Harness<M> {
         text: &str,
         steer: Option<&str>,
     ) -> Result<TurnReport, HarnessError> {
+        let held = self.held(name)?;
         let (key, mut session) =
-            self.sessions.remove_entry(name).ok_or_else(|| HarnessError::UnknownSession(name.to_owned()))?;
+            self.sessions.remove_entry(&held).ok_or_else(|| HarnessError::UnknownSession(name.to_owned()))?;
         session.steer = steer.map(str::to_owned);
         let result = self.whole_turn(&mut session, Row::user(text)).and_then(|report| {
             self.deliver_children(&mut session)?;

@@ -172,9 +172,9 @@ impl<M: Model> Harness<M> {
     /// # Errors
     /// When the store does not know the session.
     pub fn end(&mut self, name: &str, reason: &str) -> Result<(), HarnessError> {
-        let key = Name::from(name);
+        let key = self.held(name)?;
         // A rotation gave the conversation another session.
-        let own = self.sessions.get(name).map_or_else(|| key.clone(), |session| session.name.clone());
+        let own = self.sessions.get(&key).map_or_else(|| key.clone(), |session| session.name.clone());
         let now = self.clock.now();
         self.stored(WriteKind::Ordinary, |store| store.end_session(&own, reason, now))?;
         self.event(&own, What::SessionEnded(SessionEnded { reason: reason.into() }));
@@ -277,6 +277,16 @@ impl<M: Model> Harness<M> {
     /// Acts without a name go to this session, which the next of them takes up.
     pub fn reopen_later(&mut self, name: &str) {
         self.open = Some(name.into());
+    }
+
+    /// The name by which a process holds the conversation of a session: a rotation gives a conversation another session,
+    /// and a process that opened it afterwards knows only the last one.
+    pub(super) fn held(&self, name: &str) -> Result<Name, HarnessError> {
+        if self.holds(name) {
+            return Ok(Name::from(name));
+        }
+        let last = self.store.resume_target(name)?;
+        Ok(Name::from(if self.holds(&last) { &last } else { name }))
     }
 
     /// True when a process holds this session.
