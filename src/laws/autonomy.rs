@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ledger::{Event, Lane, Name, What};
 use crate::policy::Policy;
+use crate::world::Millis;
 
 use super::{Bench, Check, excerpt};
 
@@ -83,19 +84,33 @@ pub(super) struct State {
     spawned: BTreeMap<(Name, u64), u64>,
     fired: BTreeSet<(Name, i64)>,
     approved: BTreeMap<(Name, Lane), BTreeSet<Name>>,
+    /// The latest moment so far, and whether the clock was ever set back from it: ages say nothing then.
+    latest: Millis,
+    set_back: bool,
 }
 
 impl Default for State {
     fn default() -> Self {
         let limit = Policy::default().turn.iterations_max.unwrap_or(u64::MAX);
-        Self { limit, spawned: BTreeMap::new(), fired: BTreeSet::new(), approved: BTreeMap::new() }
+        Self {
+            limit,
+            spawned: BTreeMap::new(),
+            fired: BTreeSet::new(),
+            approved: BTreeMap::new(),
+            latest: Millis::MIN,
+            set_back: false,
+        }
     }
 }
 
 impl State {
     pub(super) fn take(&mut self, event: &Event, bench: &mut Bench) {
+        self.set_back |= event.at < self.latest;
+        self.latest = self.latest.max(event.at);
         match &event.what {
-            What::SkillChanged(changed) => skill(changed, event, bench),
+            // A process that opens a session again may count its turns from another number.
+            What::SessionStarted(_) => self.spawned.retain(|(session, _), _| *session != event.session),
+            What::SkillChanged(changed) => skill(changed, event, self.set_back, bench),
             What::CuratorRan(ran) => {
                 for skill in &ran.scheduled {
                     let wrong = (!ran.present.contains(skill))
@@ -187,7 +202,7 @@ impl State {
     }
 }
 
-fn skill(changed: &crate::ledger::SkillChanged, event: &Event, bench: &mut Bench) {
+fn skill(changed: &crate::ledger::SkillChanged, event: &Event, clock_set_back: bool, bench: &mut Bench) {
     let foreign = &*changed.created_by != "agent";
     let evidence = || format!("{} of a skill made by {}", changed.action, changed.created_by);
     match &*changed.origin {
@@ -196,7 +211,7 @@ fn skill(changed: &crate::ledger::SkillChanged, event: &Event, bench: &mut Bench
             let wrong =
                 (changed.ok && foreign && changed.existed).then(|| (changed.skill.to_string(), evidence()));
             bench.subject("L5.curator-scope", event, wrong);
-            if changed.ok && matches!(&*changed.action, "archive" | "stale") {
+            if changed.ok && !clock_set_back && matches!(&*changed.action, "archive" | "stale") {
                 let early =
                     changed.uses == 0 && changed.age_days < Policy::default().curator.stale_after_days;
                 let wrong = early.then(|| {

@@ -150,9 +150,11 @@ impl State {
                 }
                 // A rotation copies rows: what was said twice may stand twice in the child, too.
                 let rotated = self.sessions.get(&started.parent).filter(|_| &*started.why == "compression");
-                let said = rotated.map(Session::said).unwrap_or_default();
+                let said = rotated.map(Session::said);
                 let session = self.sessions.entry(event.session.clone()).or_default();
-                session.swallowed = said;
+                if let Some(said) = said {
+                    session.swallowed = said;
+                }
                 session.parent = (!started.parent.is_empty()).then(|| started.parent.clone());
             }
             What::Request(request) => {

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use crate::ledger::{Event, Name, What};
 use crate::policy::Policy;
 use crate::wire::Level;
+use crate::world::Millis;
 
 use super::glance::glance;
 use super::{Bench, Check};
@@ -53,6 +54,8 @@ pub(super) struct State {
     description_max: u64,
     result_max: u64,
     compactions: BTreeMap<Name, u64>,
+    /// When the disk last refused a write.
+    disk_full_at: Option<Millis>,
 }
 
 impl Default for State {
@@ -62,6 +65,7 @@ impl Default for State {
             description_max: defaults.prompt.description_chars_max,
             result_max: defaults.turn.result_chars_max,
             compactions: BTreeMap::new(),
+            disk_full_at: None,
         }
     }
 }
@@ -120,8 +124,11 @@ impl State {
                     bench.subject("L2.head-decays", event, wrong);
                 }
             }
+            What::Fault(fault) if &*fault.kind == "disk_full" => self.disk_full_at = Some(event.at),
             What::CuratorRan(ran) => {
-                let wrong = (!ran.overdue.is_empty())
+                // What the disk refuses to move, the next pass moves.
+                let refused = self.disk_full_at == Some(event.at);
+                let wrong = (!ran.overdue.is_empty() && !refused)
                     .then(|| ("library".to_owned(), format!("still there: {}", ran.overdue.join(", "))));
                 bench.subject("L2.stale-retired", event, wrong);
             }
