@@ -149,7 +149,9 @@ impl State {
                     self.persisted.insert(event.session.clone());
                 }
                 // A rotation copies rows: what was said twice may stand twice in the child, too.
-                let rotated = self.sessions.get(&started.parent).filter(|_| &*started.why == "compression");
+                let begins = ["compression", "resume"].contains(&&*started.why)
+                    && !self.sessions.contains_key(&event.session);
+                let rotated = self.sessions.get(&started.parent).filter(|_| begins);
                 let said = rotated.map(Session::said);
                 let session = self.sessions.entry(event.session.clone()).or_default();
                 if let Some(said) = said {

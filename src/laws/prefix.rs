@@ -78,9 +78,12 @@ impl State {
             What::Compaction(compaction) if compaction.committed => {
                 self.sessions.entry(event.session.clone()).or_default().declared += 1;
             }
-            // A rotation gives the conversation a new session; what was declared goes along.
-            What::SessionStarted(started) if &*started.why == "compression" => {
-                if let Some(state) = self.sessions.remove(&started.parent) {
+            // A rotation gives the conversation a new session; what was declared goes along. Where the process died
+            // before it could say so, the next one opens the new session.
+            What::SessionStarted(started) if ["compression", "resume"].contains(&&*started.why) => {
+                if !self.sessions.contains_key(&event.session)
+                    && let Some(state) = self.sessions.remove(&started.parent)
+                {
                     self.sessions.insert(event.session.clone(), state);
                 }
             }

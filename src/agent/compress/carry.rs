@@ -371,9 +371,34 @@ fn shrink(rows: &mut Vec<Row>, policy: &Compress) {
     rows.retain(|row| !row.flag(history::TODO_FLAG));
 }
 
+/// Joins a last row of the user with one before it, a summary as well: behind a summary stands what is live.
+pub fn join_last(rows: &mut Vec<Row>) {
+    if let [.., before, last] = &mut rows[..]
+        && before.is_user()
+        && last.is_user()
+        && let (Content::Text(text), Content::Text(more)) = (&mut before.content, &last.content)
+    {
+        text.push_str("\n\n");
+        text.push_str(more);
+        before.extra.shift_remove("api_content");
+        rows.pop();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_carried_row_is_joined_with_a_summary_that_ends_the_history() {
+        let mut rows = vec![Row::user("what was done").with("_compressed_summary", true), Row::user("to do")];
+        join_last(&mut rows);
+        assert_eq!(rows.len(), 1);
+        assert_eq!(rows[0].content.text(), Some("what was done\n\nto do"));
+        rows.push(Row::assistant("done"));
+        join_last(&mut rows);
+        assert_eq!(rows.len(), 2);
+    }
 
     fn todo(id: &str, status: &str, parent: Option<&str>) -> Todo {
         Todo {

@@ -187,8 +187,9 @@ impl<M: Model> Run<'_, M> {
             self.session.carried = carry::split_end(&mut new);
         }
         if policy.mend_result {
-            // What was carried over may stand beside another row of the user.
+            // What was carried over may stand beside another row of the user, or of the summary.
             new = repair(new).rows;
+            carry::join_last(&mut new);
         }
         let lost = lost_instructions(&rows, &new);
         let measure = self.harness.measure();

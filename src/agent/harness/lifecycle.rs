@@ -105,8 +105,8 @@ impl<M: Model> Harness<M> {
         self.sessions.remove(&key);
         // The old process knew the conversation by its first name, whatever session it had got to.
         self.sessions.remove(name);
-        let started =
-            SessionStarted { why: "resume".into(), parent: self.world.clone(), depth: 0, persisted: true };
+        let parent = self.rotated_from(&target)?;
+        let started = SessionStarted { why: "resume".into(), parent, depth: 0, persisted: true };
         self.event(&key, What::SessionStarted(started));
         if self.policy.turn.close_open_calls {
             self.close_open_calls(&key)?;
@@ -277,6 +277,14 @@ impl<M: Model> Harness<M> {
     /// Acts without a name go to this session, which the next of them takes up.
     pub fn reopen_later(&mut self, name: &str) {
         self.open = Some(name.into());
+    }
+
+    /// The session that a rotation closed to begin this one; the world's empty name when none did.
+    fn rotated_from(&self, session: &str) -> Result<Name, HarnessError> {
+        let parent = self.store.session(session)?.and_then(|row| row.parent);
+        let Some(parent) = parent else { return Ok(self.world.clone()) };
+        let closed = self.store.session(&parent)?.and_then(|row| row.end_reason);
+        Ok(if closed.as_deref() == Some("compression") { parent.as_str().into() } else { self.world.clone() })
     }
 
     /// The name by which a process holds the conversation of a session: a rotation gives a conversation another session,
