@@ -8,6 +8,8 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
+use hermes_lab::lab::breaks::shipped_scenario;
+use hermes_lab::scenario::{self, Act};
 use serde_json::{Value, json};
 
 use crate::serve::support::{Mock, TWO_TURNS};
@@ -257,4 +259,16 @@ fn a_wrong_key_is_bad_input_and_stops_at_once() {
     assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(String::from_utf8_lossy(&output.stderr).contains("answers 401"));
     assert!(mock.stop().stdout.contains("1 requests"));
+}
+
+#[test]
+fn a_shipped_live_scenario_is_served_as_its_first_seed_asks() {
+    for (name, _) in scenario::live() {
+        let scenario = shipped_scenario(name).unwrap();
+        for act in &scenario.acts {
+            if let Act::Turn(turn) = act {
+                assert!(!turn.say.contains("{seed}"), "{name}: {}", turn.say);
+            }
+        }
+    }
 }
