@@ -44,6 +44,12 @@ pub fn is_handoff(row: &Row) -> bool {
     row.flag(SUMMARY_FLAG) || has_handoff_text(row)
 }
 
+/// True for a row with a handoff anywhere in it: one that was joined with the row before it is not known by its
+/// beginning any more.
+pub fn holds_handoff(row: &Row) -> bool {
+    is_handoff(row) || row.content.flat().lines().any(begins_known)
+}
+
 /// True when the text alone shows a handoff.
 pub fn has_handoff_text(row: &Row) -> bool {
     match &row.content {

@@ -61,9 +61,13 @@ pub fn head_size(rows: &[Row], past: Past, policy: &Compress) -> usize {
     if !policy.head_decay {
         return system.saturating_add(first);
     }
-    let reach = if policy.find_any_handoff { rows.len() } else { first.saturating_add(4) };
-    let scan = rows.iter().skip(system).take(reach);
-    if past.compressions >= 1 || past.has_summary || scan.into_iter().any(handoff::is_handoff) {
+    let found = || {
+        if policy.find_any_handoff {
+            return rows.iter().skip(system).any(handoff::holds_handoff);
+        }
+        rows.iter().skip(system).take(first.saturating_add(4)).any(handoff::is_handoff)
+    };
+    if past.compressions >= 1 || past.has_summary || found() {
         return system;
     }
     system.saturating_add(first)

@@ -45,12 +45,12 @@ pub fn draw(seed: u64) -> Draft {
     draft
 }
 
-/// Characters of one long output of a run: a tenth of a small window, so that no compaction is undone at once.
+/// Characters of one long output of a run: a twentieth of a small window, so that no compaction is undone at once.
 fn output_max(draft: &Draft) -> u64 {
     let chars = draft.base.iter().any(|(knob, _)| knob == "compress.unit");
     match window_of(draft) {
-        Some(window) if chars => window / 40,
-        Some(window) => window / 4,
+        Some(window) if chars => window / 80,
+        Some(window) => window / 8,
         None => 150_000,
     }
 }
