@@ -37,7 +37,7 @@ fn every_one_of_the_first_twenty_breaks_is_found_by_a_check_that_its_file_promis
 }
 
 /// Seeds, and the breaks that a search from 1 on finds there first.
-const PROVING: [(u64, &[&str]); 7] = [
+const PROVING: [(u64, &[&str]); 8] = [
     (1, &["D1", "D5", "D8", "D10", "D12", "D15"]),
     (2, &["D4", "D7", "D11", "D19"]),
     (3, &["D3", "D6", "D13", "D17"]),
