@@ -59,12 +59,20 @@ pub(super) fn run(args: &Args) -> CommandResult {
     if let [(knob, value)] = &*knobs {
         return Ok(Answer::holds(whole(knob, value, &revisions)));
     }
-    let mut table = Table::new(&["knob", "value", "unit", "range", "law", "other revisions", "source"]);
+    let shifted = args.policy.is_some();
+    let mut head = vec!["knob", "value", "unit", "range", "law", "other revisions", "source"];
+    if shifted {
+        head.insert(2, "default");
+    }
+    let mut table = Table::new(&head);
     for (knob, value) in &knobs {
         let others = revisions.others(knob).join(", ");
-        let cells =
-            [knob.name, &value.to_string(), knob.unit, &short(&knob.range), knob.law, &others, knob.source];
-        table.row(cells.map(str::to_owned));
+        let (value, default, range) = (value.to_string(), knob.default.to_string(), short(&knob.range));
+        let mut cells = vec![knob.name, &value, knob.unit, &range, knob.law, &others, knob.source];
+        if shifted {
+            cells.insert(2, if default == value { "" } else { &default });
+        }
+        table.row(cells.into_iter().map(str::to_owned));
     }
     Ok(Answer::holds(table.render()))
 }
