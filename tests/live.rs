@@ -18,7 +18,7 @@ const KEY: &str = "sk-live-secret-123456";
 
 /// A scenario of the suites with its seed put in; for several seeds what happens stands there for each.
 fn served(name: &str, seeds: u64) -> String {
-    let (_, text) = hermes_lab::scenario::live().iter().find(|(known, _)| *known == name).unwrap();
+    let (_, text) = scenario::live().iter().find(|(known, _)| *known == name).unwrap();
     let (head, rest) = text.split_once("[[act]]").unwrap();
     let (acts, tail) = rest.split_once("[[expect]]").map_or((rest, ""), |(acts, tail)| (acts, tail));
     let of_seed = |seed: u64| {
