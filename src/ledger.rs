@@ -13,12 +13,14 @@
 mod diff;
 mod event;
 mod jsonl;
+mod lane;
 pub mod rebuild;
 mod recorder;
 
 pub use diff::{FirstDifference, first_difference};
 pub use event::*;
 pub use jsonl::{FORMAT, Header, LedgerError, read};
+pub use lane::Lane;
 pub use recorder::{Conversation, PromptView, Recorder, RequestFacts};
 
 use sha2::{Digest as _, Sha256};

@@ -3,14 +3,7 @@
 use hermes_lab::ledger::rebuild::Rebuild;
 use hermes_lab::ledger::{Lane, Ledger, What};
 
-use crate::support::Lab;
-
-fn play(knobs: &str, acts: &str) -> Ledger {
-    Lab::text(&format!(
-        "format = 1\nname = \"t\"\ntitle = \"t\"\nabout = \"t\"\nstart = \"2026-09-01T09:00:00Z\"\n{knobs}\n{acts}"
-    ))
-    .run()
-}
+use crate::support::{Lab, played, small_window};
 
 /// How the compactions of a run got their summaries.
 fn summaries(ledger: &Ledger) -> Vec<&str> {
@@ -19,14 +12,6 @@ fn summaries(ledger: &Ledger) -> Vec<&str> {
         _ => None,
     });
     all.collect()
-}
-
-/// Knobs under which a history of half so many characters is compacted when a turn ends.
-fn small(window: u64) -> String {
-    format!(
-        "[policy.compress]\nunit = \"characters\"\nwindow = {window}\nthreshold = 0.5\nthreshold_floor = 0\n\
-         threshold_tokens = \"none\"\nsmall_window = 0\ncheck_at = \"turn_end\"\ntail_rows = 4\nrows_beyond_head = 0\n"
-    )
 }
 
 const CHAT: &str = r#"
@@ -53,10 +38,11 @@ fn a_gateway_compacts_a_conversation_of_too_many_rows_and_a_terminal_does_not() 
     let knobs = |platform: &str, limit: u64| {
         format!(
             "[policy.turn]\nplatform = \"{platform}\"\n{}hygiene_hard_message_limit = {limit}\n",
-            small(100_000)
+            small_window(100_000)
         )
     };
-    let compacted = |platform: &str, limit: u64| !summaries(&play(&knobs(platform, limit), CHAT)).is_empty();
+    let compacted =
+        |platform: &str, limit: u64| !summaries(&played(&knobs(platform, limit), CHAT)).is_empty();
     assert!(compacted("discord", 16));
     assert!(!compacted("discord", 5_000));
     assert!(!compacted("discord", 0));
@@ -69,11 +55,12 @@ fn a_summary_that_takes_too_long_is_written_by_rule() {
         format!(
             "[policy.turn]\nreply_ms_min = 60_000\nreply_ms_max = 60_000\n{}context_timeout_seconds = {timeout}\n\
              context_total_ceiling_seconds = {ceiling}\n",
-            small(12_000)
+            small_window(12_000)
         )
     };
-    let first =
-        |timeout, ceiling| summaries(&play(&knobs(timeout, ceiling), CHAT)).first().map(ToString::to_string);
+    let first = |timeout, ceiling| {
+        summaries(&played(&knobs(timeout, ceiling), CHAT)).first().map(ToString::to_string)
+    };
     assert_eq!(first(120, 600).as_deref(), Some("model"));
     assert_eq!(first(30, 600).as_deref(), Some("fallback"));
     assert_eq!(first(120, 30).as_deref(), Some("fallback"));
@@ -114,7 +101,7 @@ replies = [
 "#;
     let order = |workers: u64| {
         let knobs = format!("[policy.turn]\nresult_order = \"finish\"\nworkers_max = {workers}\n");
-        let ledger = play(&knobs, acts);
+        let ledger = played(&knobs, acts);
         let mut rebuild = Rebuild::default();
         let mut texts: Vec<String> = Vec::new();
         for event in &ledger.events {
@@ -151,7 +138,7 @@ reply.say = "Nothing new."
 tick = { schedulers = 2, minutes = 60 }
 "#;
     let ran = |seconds: u64| {
-        let ledger = play(&format!("[policy.cron]\ntick_seconds = {seconds}\n"), acts);
+        let ledger = played(&format!("[policy.cron]\ntick_seconds = {seconds}\n"), acts);
         let fired = |what: &What| matches!(what, What::CronFired(fired) if fired.claimed);
         ledger.events.iter().filter(|event| fired(&event.what)).count()
     };

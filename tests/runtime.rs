@@ -12,7 +12,7 @@ use hermes_lab::wire::{Content, Row};
 use hermes_lab::world::{Clock, MemFiles, Streams, Terminal};
 use serde_json::Value;
 
-use crate::support::Lab;
+use crate::support::{played, small_window};
 
 /// One request: its system prompt and its messages.
 struct Request {
@@ -44,21 +44,13 @@ fn requests(ledger: &Ledger) -> Vec<Request> {
 }
 
 fn play(text: &str, knobs: &str) -> Ledger {
-    Lab::text(&format!(
-        "format = 1\nname = \"t\"\ntitle = \"t\"\nabout = \"t\"\nstart = \"2026-09-01T09:00:00Z\"\n{knobs}\n{text}"
-    ))
-    .run()
+    played(knobs, text)
 }
 
-/// Knobs under which a few turns are too much, looked at when a turn ends.
 fn small(more: &str) -> String {
-    format!(
-        "[policy.compress]\nunit = \"characters\"\nwindow = 3_000\nthreshold = 0.5\nthreshold_floor = 0\n\
-         threshold_tokens = \"none\"\nsmall_window = 0\ncheck_at = \"turn_end\"\ntail_rows = 4\nrows_beyond_head = 0\n{more}"
-    )
+    small_window(3_000) + more
 }
 
-/// Checks that do not hold. Compactions in so small a window follow each other closely, which is no matter here.
 fn broken_checks(ledger: &Ledger) -> Vec<String> {
     let verdict = hermes_lab::laws::judge(ledger);
     let findings = verdict.findings().filter(|finding| finding.check != "L1.breaks-rare");

@@ -49,6 +49,22 @@ impl Lab {
     }
 }
 
+/// Plays a small scenario of these acts under these knobs.
+pub fn played(knobs: &str, acts: &str) -> Ledger {
+    Lab::text(&format!(
+        "format = 1\nname = \"t\"\ntitle = \"t\"\nabout = \"t\"\nstart = \"2026-09-01T09:00:00Z\"\n{knobs}\n{acts}"
+    ))
+    .run()
+}
+
+/// Knobs under which a history of half so many characters is compacted when a turn ends.
+pub fn small_window(window: u64) -> String {
+    format!(
+        "[policy.compress]\nunit = \"characters\"\nwindow = {window}\nthreshold = 0.5\nthreshold_floor = 0\n\
+         threshold_tokens = \"none\"\nsmall_window = 0\ncheck_at = \"turn_end\"\ntail_rows = 4\nrows_beyond_head = 0\n"
+    )
+}
+
 /// Calls the command in an empty environment.
 #[expect(clippy::disallowed_methods, reason = "an end-to-end test starts the binary")]
 pub fn lab(arguments: &[&str]) -> Output {
