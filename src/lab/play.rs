@@ -116,7 +116,10 @@ fn texts(files: &dyn Files) -> BTreeMap<String, Vec<u8>> {
 /// # Errors
 /// When a knob does not fit, the script does not fit the run, or an act is impossible.
 pub fn play(scenario: &Scenario, plan: &Plan) -> Result<Ledger, PlayError> {
-    play_to_end(scenario, plan).map(|played| played.ledger)
+    let model = ScriptedModel::new(&scenario.rules);
+    let mut harness = staged(scenario, plan, Box::new(MemFiles::new()), Place::Memory, model)?;
+    perform_all(&mut harness, scenario, plan, &mut |_, _| {})?;
+    harness.finish().map_err(PlayError::Setup)
 }
 
 /// Plays a scenario in memory and gives back what it left behind, too.
@@ -138,7 +141,8 @@ pub fn play_in(
     store: Option<&std::path::Path>,
 ) -> Result<Played, PlayError> {
     let model = ScriptedModel::new(&scenario.rules);
-    run(scenario, plan, home, store.map_or(Place::Memory, Place::File), model, None)
+    let place = store.map_or(Place::Memory, Place::File);
+    to_end(staged(scenario, plan, home, place, model)?, scenario, plan)
 }
 
 /// Plays a scenario in memory with a model of the caller's; what users say and what tools do is the scenario's.
@@ -146,7 +150,8 @@ pub fn play_in(
 /// # Errors
 /// As [`play`], and when the model will not answer any more.
 pub fn play_with(scenario: &Scenario, plan: &Plan, model: impl Player) -> Result<Played, PlayError> {
-    run(scenario, plan, Box::new(MemFiles::new()), Place::Memory, model, None)
+    let harness = staged(scenario, plan, Box::new(MemFiles::new()), Place::Memory, model)?;
+    to_end(harness, scenario, plan)
 }
 
 /// Plays a scenario and hands every event over as it comes, so that a long run needs no room for its ledger. Sessions
@@ -160,17 +165,19 @@ pub fn play_watched(
     plan: &Plan,
     watch: &mut dyn FnMut(&Event),
 ) -> Result<(), PlayError> {
-    let mut after = |harness: &mut Harness<ScriptedModel>, act: &Act| {
+    let model = ScriptedModel::new(&scenario.rules);
+    let mut harness = staged(scenario, plan, Box::new(MemFiles::new()), Place::Temporary, model)?;
+    perform_all(&mut harness, scenario, plan, &mut |harness, act| {
         harness.take_events().iter().for_each(&mut *watch);
         if let Act::End(end) = act
             && let Some(name) = &end.session
         {
             harness.let_go(name);
         }
-    };
-    let model = ScriptedModel::new(&scenario.rules);
-    let rest = run(scenario, plan, Box::new(MemFiles::new()), Place::Temporary, model, Some(&mut after))?;
-    rest.ledger.events.iter().for_each(watch);
+    })?;
+    harness.let_go_of_all();
+    let rest = harness.finish().map_err(PlayError::Setup)?;
+    rest.events.iter().for_each(watch);
     Ok(())
 }
 
@@ -185,18 +192,14 @@ enum Place<'a> {
     Temporary,
 }
 
-/// What a caller does after each act.
-type After<'a, P> = &'a mut dyn FnMut(&mut Harness<P>, &Act);
-
-/// Plays a scenario. A caller that looks after each act is not given what was left behind.
-fn run<P: Player>(
+/// A harness before the first act of a scenario.
+fn staged<P: Player>(
     scenario: &Scenario,
     plan: &Plan,
     home: Box<dyn Files>,
     place: Place<'_>,
     model: P,
-    mut after: Option<After<'_, P>>,
-) -> Result<Played, PlayError> {
+) -> Result<Harness<P>, PlayError> {
     let policy = policy_of(scenario, plan)?;
     let setup = |error: crate::store::StoreError| PlayError::Setup(error.into());
     let store = match place {
@@ -230,25 +233,34 @@ fn run<P: Player>(
         harness.faults().crash_at(event);
     }
     set_the_stage(&mut harness, scenario).map_err(PlayError::Setup)?;
-    let before = texts(harness.workspace());
+    Ok(harness)
+}
+
+/// Performs the acts of a scenario; `after` looks at the harness after each of them.
+fn perform_all<P: Player>(
+    harness: &mut Harness<P>,
+    scenario: &Scenario,
+    plan: &Plan,
+    after: &mut dyn FnMut(&mut Harness<P>, &Act),
+) -> Result<(), PlayError> {
     for (index, act) in scenario.acts.iter().enumerate() {
         let done = if scenario.faults.is_empty() && plan.crash_at.is_none() {
             harness.faults().arm(Armed::default());
-            perform(&mut harness, scenario, act)
+            perform(harness, scenario, act)
         } else {
-            perform_under_faults(&mut harness, scenario, act, index as u64 + 1)
+            perform_under_faults(harness, scenario, act, index as u64 + 1)
         };
         done.map_err(|error| PlayError::Act { act: index + 1, error })?;
-        if let Some(after) = &mut after {
-            after(&mut harness, act);
-        }
+        after(harness, act);
     }
-    if after.is_some() {
-        harness.let_go_of_all();
-        let ledger = harness.finish().map_err(PlayError::Setup)?;
-        return Ok(Played { ledger, end: EndState::default() });
-    }
-    let mut end = EndState { before, workspace: texts(harness.workspace()), ..EndState::default() };
+    Ok(())
+}
+
+/// Performs the acts and gathers what is there afterwards.
+fn to_end<P: Player>(mut harness: Harness<P>, scenario: &Scenario, plan: &Plan) -> Result<Played, PlayError> {
+    let mut end = EndState { before: texts(harness.workspace()), ..EndState::default() };
+    perform_all(&mut harness, scenario, plan, &mut |_, _| {})?;
+    end.workspace = texts(harness.workspace());
     end.home = texts(harness.home());
     end.stored = harness.stored_texts().map_err(PlayError::Setup)?;
     let ledger = harness.finish().map_err(PlayError::Setup)?;

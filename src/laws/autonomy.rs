@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::ledger::{Event, Lane, Name, What};
+use crate::ledger::{Event, Fault, Lane, Name, What};
 use crate::policy::Policy;
 use crate::world::Millis;
 
@@ -84,7 +84,7 @@ pub(super) struct State {
     spawned: BTreeMap<(Name, u64), u64>,
     fired: BTreeSet<(Name, i64)>,
     approved: BTreeMap<(Name, Lane), BTreeSet<Name>>,
-    /// The latest moment so far, and whether the clock was ever set back from it: ages say nothing then.
+    /// The latest moment so far, and whether the clock was ever set back: ages say nothing then.
     latest: Millis,
     set_back: bool,
 }
@@ -105,7 +105,9 @@ impl Default for State {
 
 impl State {
     pub(super) fn take(&mut self, event: &Event, bench: &mut Bench) {
-        self.set_back |= event.at < self.latest;
+        let jumps_back = |fault: &Fault| &*fault.kind == "clock" && fault.detail.contains(" -");
+        self.set_back |=
+            event.at < self.latest || matches!(&event.what, What::Fault(fault) if jumps_back(fault));
         self.latest = self.latest.max(event.at);
         match &event.what {
             // A process that opens a session again may count its turns from another number.

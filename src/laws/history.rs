@@ -154,6 +154,8 @@ impl State {
                 let rotated = self.sessions.get(&started.parent).filter(|_| begins);
                 let said = rotated.map(Session::said);
                 let session = self.sessions.entry(event.session.clone()).or_default();
+                // A turn dies with its process.
+                session.unsent.this_turn.clear();
                 if let Some(said) = said {
                     session.swallowed = said;
                 }

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use crate::ledger::{Event, Name, What};
 use crate::policy::Policy;
 use crate::wire::Level;
-use crate::world::Millis;
 
 use super::glance::glance;
 use super::{Bench, Check};
@@ -54,8 +53,8 @@ pub(super) struct State {
     description_max: u64,
     result_max: u64,
     compactions: BTreeMap<Name, u64>,
-    /// When the disk last refused a write.
-    disk_full_at: Option<Millis>,
+    /// The disk refused a write since the last pass of the curator.
+    disk_full: bool,
 }
 
 impl Default for State {
@@ -65,7 +64,7 @@ impl Default for State {
             description_max: defaults.prompt.description_chars_max,
             result_max: defaults.turn.result_chars_max,
             compactions: BTreeMap::new(),
-            disk_full_at: None,
+            disk_full: false,
         }
     }
 }
@@ -124,12 +123,18 @@ impl State {
                     bench.subject("L2.head-decays", event, wrong);
                 }
             }
-            What::Fault(fault) if &*fault.kind == "disk_full" => self.disk_full_at = Some(event.at),
+            What::Fault(fault) if &*fault.kind == "disk_full" => self.disk_full = true,
             What::CuratorRan(ran) => {
-                // What the disk refuses to move, the next pass moves.
-                let refused = self.disk_full_at == Some(event.at);
-                let wrong = (!ran.overdue.is_empty() && !refused)
-                    .then(|| ("library".to_owned(), format!("still there: {}", ran.overdue.join(", "))));
+                // What a full disk refuses to move, the next pass moves.
+                let full = std::mem::take(&mut self.disk_full);
+                let left: Vec<&str> = ran
+                    .overdue
+                    .iter()
+                    .filter(|name| !(full && ran.refused.contains(name)))
+                    .map(|name| &**name)
+                    .collect();
+                let wrong = (!left.is_empty())
+                    .then(|| ("library".to_owned(), format!("still there: {}", left.join(", "))));
                 bench.subject("L2.stale-retired", event, wrong);
             }
             _ => {}

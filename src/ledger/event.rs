@@ -480,6 +480,9 @@ bodies! {
         present: Vec<Name>,
         /// Managed skills that are past their time and still present.
         overdue: Vec<Name>,
+        /// Skills that could not be archived.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        refused: Vec<Name>,
         /// Skills whose content went into another, `from → into`.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         merged: Vec<Name>,

@@ -3,14 +3,16 @@
 //! What was summarised stays on disk, is shown to people and found by searches; what was carried over unchanged is
 //! superseded by its copy; what arrived while the summary was made survives it, byte for byte.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use rusqlite::params;
 use serde_json::{Map, Value};
 
+use super::codec::{self, Cell};
 use super::record::{Flags, timestamp_of};
-use super::{Seconds, Store, StoreError, StoredRow, codec, seconds};
-use crate::wire::Row;
+use super::{Seconds, Store, StoreError, StoredRow, seconds};
+use crate::wire::{Content, Row};
 use crate::world::Millis;
 
 /// One in-place compaction.
@@ -152,18 +154,27 @@ fn superseded_rows(live: &[StoredRow], late: &[i64], archival: &Archival<'_>) ->
     superseded
 }
 
-/// What two copies of one message have in common, besides its time.
-type Saying = (String, String, Option<String>, Option<String>);
+/// What two copies of one message have in common, besides its time: role, content cell, calls, call that is answered.
+type Saying<'a> = (&'a str, (u8, Cow<'a, str>), Option<Cow<'a, str>>, Option<&'a str>);
 
-fn saying_of(row: &Row) -> Saying {
-    let cell = format!("{:?}", codec::encode(&row.content));
-    let calls = codec::encode_calls(row.tool_calls.as_deref());
-    (row.role.word().to_owned(), cell, calls, row.tool_call_id.clone())
+/// A content cell as its kind and its text, which can be put in order.
+fn cell_of(content: &Content) -> (u8, Cow<'_, str>) {
+    match codec::encode(content) {
+        Cell::Null => (0, Cow::Borrowed("")),
+        Cell::Text(text) => (1, text),
+        Cell::Integer(number) => (2, Cow::Owned(number.to_string())),
+        Cell::Real(number) => (3, Cow::Owned(number.to_string())),
+    }
 }
 
-fn saying_of_stored(row: &StoredRow) -> Saying {
-    let cell = format!("{:?}", codec::encode(&row.content));
-    (row.role.clone(), cell, row.tool_calls.clone(), row.tool_call_id.clone())
+fn saying_of(row: &Row) -> Saying<'_> {
+    let calls = codec::encode_calls(row.tool_calls.as_deref()).map(Cow::Owned);
+    (row.role.word(), cell_of(&row.content), calls, row.tool_call_id.as_deref())
+}
+
+fn saying_of_stored(row: &StoredRow) -> Saying<'_> {
+    let calls = row.tool_calls.as_deref().map(Cow::Borrowed);
+    (&row.role, cell_of(&row.content), calls, row.tool_call_id.as_deref())
 }
 
 /// Live rows by key and by time.
@@ -202,7 +213,7 @@ impl<'a> Originals<'a> {
 /// New rows without a time take that of a live row that says the same, first come first served: the display view then
 /// knows both as one message.
 pub(super) fn with_times(rows: &[Row], live: &[StoredRow], max: u64) -> Vec<Row> {
-    let mut times: BTreeMap<Saying, VecDeque<Seconds>> = BTreeMap::new();
+    let mut times: BTreeMap<Saying<'_>, VecDeque<Seconds>> = BTreeMap::new();
     if rows.iter().any(|row| timestamp_of(row, max).is_none()) {
         for row in live {
             times.entry(saying_of_stored(row)).or_default().push_back(row.timestamp);
@@ -210,13 +221,12 @@ pub(super) fn with_times(rows: &[Row], live: &[StoredRow], max: u64) -> Vec<Row>
     }
     rows.iter()
         .map(|row| {
-            let mut row = row.clone();
-            if timestamp_of(&row, max).is_none()
-                && let Some(at) = times.get_mut(&saying_of(&row)).and_then(VecDeque::pop_front)
-            {
-                row.extra.insert("timestamp".to_owned(), Value::from(at));
+            let timed = timestamp_of(row, max).is_some();
+            let twins = if timed { None } else { times.get_mut(&saying_of(row)) };
+            match twins.and_then(VecDeque::pop_front) {
+                Some(at) => row.clone().with("timestamp", at),
+                None => row.clone(),
             }
-            row
         })
         .collect()
 }

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::path::Path;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension as _, Params, Row as SqlRow};
 
 use super::{StoreError, schema, tokenizer, whole};
@@ -42,7 +43,7 @@ impl Store {
     /// [`StoreError::Sqlite`] when SQLite lacks something that the store needs.
     pub fn open_in_memory(knobs: &policy::Store) -> Result<Self, StoreError> {
         let knobs = resolved(knobs, IndexWhen::Search);
-        Ok(Self::over(schema::open_image(&knobs)?, &knobs, true))
+        Self::over(schema::open_image(&knobs)?, &knobs, true)
     }
 
     /// An empty store in a file without a name, which goes with the connection: memory holds no more than a cache of it,
@@ -61,7 +62,7 @@ impl Store {
         connection.pragma_update_and_check(None, "journal_mode", "MEMORY", |_| Ok(()))?;
         connection.pragma_update(None, "synchronous", "OFF")?;
         schema::create(&connection, &knobs)?;
-        Ok(Self::over(connection, &knobs, true))
+        Self::over(connection, &knobs, true)
     }
 
     /// The store of a file, which is made when it is missing. Only its owner may read it, where the platform knows
@@ -94,12 +95,14 @@ impl Store {
             // A file keeps the indexes that it was made with.
             schema::adopt(&connection, &mut knobs)?;
         }
-        Ok(Self::over(connection, &knobs, false))
+        Self::over(connection, &knobs, false)
     }
 
-    fn over(connection: Connection, knobs: &policy::Store, in_memory: bool) -> Self {
+    fn over(connection: Connection, knobs: &policy::Store, in_memory: bool) -> Result<Self, StoreError> {
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
-        Self {
+        // The plan of a statement must not hang on what is bound to it; nor is it made again for each value.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+        Ok(Self {
             connection,
             knobs: knobs.clone(),
             split: |_| None,
@@ -107,7 +110,7 @@ impl Store {
             writes: Cell::new(0),
             depth: Cell::new(0),
             faults: Faults::default(),
-        }
+        })
     }
 
     /// Puts the store under a schedule of faults.

@@ -142,7 +142,8 @@ pub fn todo_text(items: &[Todo], skills: &[String]) -> Option<String> {
     }
     let mut text = String::from(TODO_HEADER);
     for line in lines {
-        let _ = write!(text, "\n{}- {} {}. {}", "  ".repeat(line.depth), line.mark, line.id, line.content);
+        let content = line.content.split_whitespace().collect::<Vec<_>>().join(" ");
+        let _ = write!(text, "\n{}- {} {}. {content}", "  ".repeat(line.depth), line.mark, line.id);
     }
     for name in skills.iter().collect::<BTreeSet<_>>().into_iter().take(SKILLS_MAX) {
         let _ = write!(
@@ -154,14 +155,39 @@ pub fn todo_text(items: &[Todo], skills: &[String]) -> Option<String> {
     Some(text)
 }
 
+/// A text without the todo lists that were put behind its paragraphs; `None` when there are none. What stands behind a
+/// list stays: a summary quotes requests, and a request may have carried one.
+fn without_todos(text: &str) -> Option<String> {
+    let start = format!("\n\n{TODO_HEADER}");
+    let (before, mut rest) = text.split_once(&start)?;
+    let mut kept = before.to_owned();
+    loop {
+        let item = |line: &&str| {
+            let line = line.trim_start();
+            line.starts_with("- [") || line.starts_with("- reload skill `")
+        };
+        let lines = rest.split_inclusive('\n').skip(1).take_while(item);
+        let first = rest.find('\n').map_or(rest.len(), |end| end + 1);
+        let end = first + lines.map(str::len).sum::<usize>();
+        // The line end behind the last item belongs to what follows.
+        let end = if rest[..end].ends_with('\n') { end - 1 } else { end };
+        rest = &rest[end..];
+        let Some((between, more)) = rest.split_once(&start) else { break };
+        kept.push_str(between);
+        rest = more;
+    }
+    kept.push_str(rest);
+    Some(kept)
+}
+
 /// Puts the todo list at the end: behind the last row if a person wrote it, else as a row of its own.
 pub fn carry_todo(rows: &mut Vec<Row>, items: &[Todo], skills: &[String]) -> bool {
     rows.retain(|row| !row.flag(history::TODO_FLAG));
     for row in rows.iter_mut().filter(|row| row.is_user()) {
         if let Some(text) = row.content.text()
-            && let Some((before, _)) = text.split_once(&format!("\n\n{TODO_HEADER}"))
+            && let Some(text) = without_todos(text)
         {
-            row.content = Content::from(before);
+            row.content = Content::from(text);
             row.extra.remove("api_content");
         }
     }
@@ -413,6 +439,31 @@ mod tests {
     fn a_ring_of_parents_ends() {
         let items = [todo("1", "pending", Some("2")), todo("2", "pending", Some("1"))];
         assert!(todo_lines(&items).len() <= 2);
+    }
+
+    #[test]
+    fn a_list_that_a_summary_quotes_is_taken_out_of_it_and_nothing_else_is() {
+        let list = todo_text(&[todo("1", "pending", None)], &["pdf".to_owned()]).unwrap();
+        let mut rows = vec![Row::user(format!("## Snapshot\nask\n\n{list}\n## Next\n- [x] mine\n\n{list}"))];
+        carry_todo(&mut rows, &[], &[]);
+        assert_eq!(rows[0].content.text(), Some("## Snapshot\nask\n## Next\n- [x] mine"));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn taking_a_list_out_gives_the_text_around_it(
+            before in "[a-z\\n]{0,20}",
+            after in "(\n[a-z].{0,20}|)",
+            contents in proptest::collection::vec("[a-z].{0,12}", 1..4),
+        ) {
+            let items: Vec<Todo> = contents
+                .iter()
+                .map(|content| Todo { content: content.clone(), ..todo(content, "pending", None) })
+                .collect();
+            let list = todo_text(&items, &[]).unwrap();
+            let text = without_todos(&format!("{before}\n\n{list}{after}"));
+            proptest::prop_assert_eq!(text, Some(format!("{before}{after}")));
+        }
     }
 
     #[test]

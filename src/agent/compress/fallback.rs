@@ -8,12 +8,13 @@ use std::fmt::Write as _;
 
 use crate::agent::compress::snapshot;
 use crate::agent::compress::summary::{SECTIONS, SNAPSHOT};
-use crate::agent::compress::{redact, tool_summary};
+use crate::agent::compress::{history, redact, tool_summary};
 use crate::wire::Row;
 
 const ACTIONS: usize = 12;
 const BLOCKERS: usize = 5;
 const PATHS: usize = 12;
+const WISHES: usize = 8;
 const LAST_ROWS: usize = 8;
 const LAST_ROW_CHARS: usize = 700;
 const PREVIOUS_CHARS: usize = 3_000;
@@ -81,8 +82,23 @@ fn list(lines: &[String]) -> String {
     }
 }
 
-/// Summarises rows by rule. `request` is the newest human request, `previous` the body of the summary before.
-pub fn summarize(rows: &[Row], request: Option<&str>, previous: Option<&str>) -> String {
+/// The lines by which a person asked for something that is to last, in the summary before and in these rows.
+fn wishes(rows: &[Row], previous: Option<&str>) -> Vec<String> {
+    let texts = rows.iter().filter(|row| history::is_human(row)).map(|row| row.content.flat());
+    let texts: Vec<String> = previous.map(str::to_owned).into_iter().chain(texts).collect();
+    let mut seen = BTreeSet::new();
+    let lines = texts.iter().flat_map(|text| text.lines());
+    lines
+        .map(|line| line.trim().trim_start_matches("- ").trim_start())
+        .filter(|line| history::is_standing(line) && seen.insert(*line))
+        .take(WISHES)
+        .map(|line| cut(&redact::secrets(line), LAST_ROW_CHARS))
+        .collect()
+}
+
+/// Summarises rows by rule. `request` is the newest human request, `previous` the body of the summary before; lasting
+/// wishes are kept if `keep_wishes` says so.
+pub fn summarize(rows: &[Row], request: Option<&str>, previous: Option<&str>, keep_wishes: bool) -> String {
     let (done, blocked) = actions(rows);
     let newest = request.map_or_else(|| "None known.".to_owned(), |text| cut(text.trim(), LAST_ROW_CHARS));
     let last: Vec<String> = rows[rows.len().saturating_sub(LAST_ROWS)..]
@@ -97,6 +113,7 @@ pub fn summarize(rows: &[Row], request: Option<&str>, previous: Option<&str>) ->
     for section in SECTIONS {
         let content = match *section {
             SNAPSHOT => newest.clone(),
+            "Constraints & Preferences" if keep_wishes => list(&wishes(rows, previous)),
             "Completed Actions" => list(&done),
             "Blocked" => list(&blocked),
             "Relevant Files" => list(&paths(rows)),
@@ -126,13 +143,23 @@ mod tests {
     #[test]
     fn a_summary_by_rule_is_bounded() {
         let rows: Vec<Row> = (0..100).map(|_| Row::user("x".repeat(10_000))).collect();
-        let text = summarize(&rows, Some(&"y".repeat(10_000)), Some(&"z".repeat(10_000)));
+        let text = summarize(&rows, Some(&"y".repeat(10_000)), Some(&"z".repeat(10_000)), true);
         assert!(text.chars().count() <= TOTAL_CHARS + 1_400, "{}", text.chars().count());
         assert!(text.contains("## Historical Task Snapshot"));
     }
 
     #[test]
     fn nothing_can_be_summarised() {
-        assert!(summarize(&[], None, None).contains("made by rule"));
+        assert!(summarize(&[], None, None, false).contains("made by rule"));
+    }
+
+    #[test]
+    fn lasting_wishes_are_said_again_and_again() {
+        let rows = [Row::user("Do it.\nAlways answer in metres."), Row::assistant("Never mind.")];
+        let once = summarize(&rows, None, None, true);
+        assert!(once.contains("## Constraints & Preferences\n- Always answer in metres.\n"), "{once}");
+        let twice = summarize(&[Row::user("Go on.")], None, Some(&once), true);
+        assert_eq!(twice.matches("- Always answer in metres.").count(), 2, "{twice}");
+        assert!(!summarize(&rows, None, None, false).contains("Constraints"));
     }
 }

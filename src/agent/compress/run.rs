@@ -435,9 +435,10 @@ impl Compressor {
         summarise: &mut Summariser<'_>,
     ) -> Result<(String, SummaryOrigin), (SummaryFailure, u64)> {
         let request = snapshot::newest_request(&scan.stretch);
+        let keep_wishes = self.policy.rule_keeps_wishes;
         let by_rule = |state: &State| {
-            let text =
-                fallback::summarize(&scan.stretch, request.as_deref(), state.previous_summary.as_deref());
+            let previous = state.previous_summary.as_deref();
+            let text = fallback::summarize(&scan.stretch, request.as_deref(), previous, keep_wishes);
             snapshot::restore_skills(&text, skills)
         };
         if !ask.manual && self.skips_model(price, ask.now) {

@@ -33,6 +33,8 @@ pub struct Pass {
     pub counts: Counts,
     /// The archived names.
     pub archived: Vec<String>,
+    /// Names that could not be archived; the next pass tries again.
+    pub refused: Vec<String>,
     /// What happened to which skill.
     pub events: Vec<(String, Lifecycle)>,
 }
@@ -87,10 +89,13 @@ pub fn run_transitions(
     // What cannot be noted will be found again by the next pass.
     let _ = usage.save(files, library.root());
     for name in doomed {
-        if let Ok(event) = library.archive(files, now, &name) {
-            pass.counts.archived += 1;
-            pass.events.extend(event.map(|event| (name.clone(), event)));
-            pass.archived.push(name);
+        match library.archive(files, now, &name) {
+            Ok(event) => {
+                pass.counts.archived += 1;
+                pass.events.extend(event.map(|event| (name.clone(), event)));
+                pass.archived.push(name);
+            }
+            Err(_) => pass.refused.push(name),
         }
     }
     pass

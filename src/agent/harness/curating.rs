@@ -20,6 +20,8 @@ use super::{Harness, HarnessError, Origin, Session};
 
 /// What stands before a pass of the curator.
 struct Eve {
+    /// When it began: a run with a model takes its time.
+    at: Millis,
     usage: Usage,
     candidates: Vec<String>,
     scheduled: BTreeSet<String>,
@@ -103,6 +105,7 @@ impl<M: Model> Harness<M> {
         let now = self.clock.now();
         let names: Vec<String> = library.catalogue(&*self.home).into_iter().map(|entry| entry.name).collect();
         Eve {
+            at: now,
             usage: Usage::load(&*self.home, library.root()),
             candidates: curator::candidates(library, &self.policy.curator, &*self.home),
             scheduled: curator::referenced(&self.job_skills()),
@@ -159,7 +162,6 @@ impl<M: Model> Harness<M> {
 
     /// Records a whole run.
     fn curated(&mut self, library: &Library, eve: &Eve, report: &RunReport) {
-        let now = self.clock.now();
         let before = |name: &String| eve.skills.iter().any(|(known, _)| known == name);
         let skipped = eve.skills.iter().map(|(name, _)| name).filter(|name| !eve.candidates.contains(name));
         let moved = moves(&report.pass);
@@ -177,11 +179,12 @@ impl<M: Model> Harness<M> {
             archived: named("archive"),
             reactivated: named("reactivate"),
             skipped: listed(skipped),
-            overdue: Self::overdue(&eve.usage, &present, &eve.scheduled, now),
+            overdue: Self::overdue(&eve.usage, &present, &eve.scheduled, eve.at),
             merged: merged.iter().map(|(from, into)| format!("{from} → {into}").into()).collect(),
             given_up: listed(report.classification.pruned.iter()),
             scheduled: listed(scheduled.iter().filter(|name| before(name) || after(name))),
             present,
+            refused: listed(report.pass.refused.iter()),
         };
         self.event(&self.world.clone(), What::CuratorRan(ran));
     }

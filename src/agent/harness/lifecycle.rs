@@ -102,9 +102,8 @@ impl<M: Model> Harness<M> {
         let now = self.clock.now();
         let target = self.store.resume_target(name)?;
         let key = Name::from(target.as_str());
-        self.sessions.remove(&key);
-        // The old process knew the conversation by its first name, whatever session it had got to.
-        self.sessions.remove(name);
+        // The old process knew the conversation by any of its names, whatever session it had got to.
+        self.sessions.retain(|held, session| *held != key && &**held != name && session.name != key);
         let parent = self.rotated_from(&target)?;
         let started = SessionStarted { why: "resume".into(), parent, depth: 0, persisted: true };
         self.event(&key, What::SessionStarted(started));
@@ -287,14 +286,16 @@ impl<M: Model> Harness<M> {
         Ok(if closed.as_deref() == Some("compression") { parent.as_str().into() } else { self.world.clone() })
     }
 
-    /// The name by which a process holds the conversation of a session: a rotation gives a conversation another session,
-    /// and a process that opened it afterwards knows only the last one.
+    /// The name by which a process holds the conversation of a session: each rotation gives a conversation another
+    /// session, and a process keeps it under the one that was the last when it opened it.
     pub(super) fn held(&self, name: &str) -> Result<Name, HarnessError> {
         if self.holds(name) {
             return Ok(Name::from(name));
         }
         let last = self.store.resume_target(name)?;
-        Ok(Name::from(if self.holds(&last) { &last } else { name }))
+        let under =
+            self.sessions.iter().find(|(_, session)| *session.name == *last).map(|(key, _)| key.clone());
+        Ok(under.unwrap_or_else(|| Name::from(name)))
     }
 
     /// True when a process holds this session.
@@ -307,7 +308,8 @@ impl<M: Model> Harness<M> {
     /// # Errors
     /// When the store refuses.
     pub fn take_up(&mut self, name: &str) -> Result<(), HarnessError> {
-        if self.holds(name) {
+        let held = self.held(name)?;
+        if self.holds(&held) {
             return Ok(());
         }
         let known = self.store.session(&self.store.resume_target(name)?)?.is_some();

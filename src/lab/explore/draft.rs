@@ -44,6 +44,8 @@ pub struct Draft {
     pub knobs: Vec<(String, String)>,
     /// What there is at the start: whole tables, as `[[skill]]` and its lines.
     pub things: Vec<String>,
+    /// Rules that a law counts on, which a shrunk run keeps: whole tables.
+    pub manners: Vec<String>,
     /// What the model does in the lanes beside the user's: whole tables.
     pub rules: Vec<String>,
     /// What happens.
@@ -68,7 +70,7 @@ impl Draft {
         for (knob, value) in self.base.iter().chain(&self.knobs) {
             let _ = writeln!(text, "\"{knob}\" = {value}");
         }
-        for table in self.things.iter().chain(&self.rules) {
+        for table in self.things.iter().chain(&self.manners).chain(&self.rules) {
             let _ = write!(text, "\n{}\n", table.trim_end());
         }
         for step in &self.steps {

@@ -6,7 +6,7 @@
 
 mod acts;
 
-use super::draft::{Draft, Move, quoted};
+use super::draft::{Draft, quoted};
 use crate::world::Streams;
 use crate::world::faults::PROVIDER_FAULTS;
 use crate::world::streams::Stream;
@@ -16,17 +16,22 @@ use acts::{Acts, call};
 /// else. A message that failed is merged into the next one, which changes a row that was sent; a restart protects the
 /// head of a compacted history again when a long tool group hides the summary; results that are put aside to fit the
 /// budget of their round stand in the store in full; a message that could not be
-/// stored is sent all the same; a summary beside a calling row is joined with it only by the next process; and a failed
+/// stored is sent all the same; a summary beside a calling row is joined with it only by the next process; a summary that
+/// no model wrote keeps the newest request and forgets what was asked for to last; and a failed
 /// job is re-armed while another scheduler has it in hand, which runs an occurrence twice.
-pub const CLOSED: [(&str, &str); 7] = [
+pub const CLOSED: [(&str, &str); 8] = [
     ("turn.close_failed", "true"),
     ("turn.fit_before_store", "true"),
     ("turn.store_before_send", "true"),
     ("compress.find_any_handoff", "true"),
     ("compress.mend_result", "true"),
+    ("compress.rule_keeps_wishes", "true"),
     ("cron.rearm_unclaimed_only", "true"),
     ("delegate.spawns_per_turn_max", "10"),
 ];
+
+/// What a user says who wants something to last.
+const WISH: &str = "Always answer in metres.";
 
 /// Steps of a run, at least and at most.
 const STEPS: (u64, u64) = (6, 28);
@@ -39,8 +44,8 @@ pub fn draw(seed: u64) -> Draft {
     policy(&mut streams.named("explore.policy"), &mut draft);
     world(&mut streams.named("explore.world"), &mut draft);
     rules(&mut streams.named("explore.rules"), &mut draft);
-    let wishes = window_of(&draft).is_none();
-    Acts::new(&mut streams.named("explore.acts"), wishes).draw(&mut draft);
+    let surveys = window_of(&draft).is_some();
+    Acts::new(&mut streams.named("explore.acts"), surveys).draw(&mut draft);
     faults(&mut streams.named("explore.faults"), &mut draft);
     draft
 }
@@ -73,12 +78,13 @@ fn policy(stream: &mut Stream, draft: &mut Draft) {
     match stream.below(5) {
         0 | 1 => {
             base(draft, "compress.unit", "\"characters\"");
-            base(draft, "compress.window", stream.between(24_000, 60_000));
+            // A search alone may show some thousand characters.
+            base(draft, "compress.window", stream.between(60_000, 120_000));
             base(draft, "compress.tail_min", stream.between(500, 2_000));
             small_window(stream, draft);
         }
         2 => {
-            base(draft, "compress.window", stream.between(24_000, 60_000));
+            base(draft, "compress.window", stream.between(32_000, 80_000));
             base(draft, "compress.tail_min", stream.between(500, 4_000));
             small_window(stream, draft);
         }
@@ -112,7 +118,7 @@ fn policy(stream: &mut Stream, draft: &mut Draft) {
             turn(draft, knob, stream.between(low, high));
         }
     }
-    let words: [(&str, &[&str]); 20] = [
+    let words: [(&str, &[&str]); 21] = [
         ("turn.parallel", &["\"current\"", "\"older\"", "\"never\""]),
         ("turn.platform", &["\"cli\"", "\"discord\""]),
         ("compress.check_at", &["\"each_request\"", "\"turn_end\""]),
@@ -128,6 +134,7 @@ fn policy(stream: &mut Stream, draft: &mut Draft) {
         ("compress.anchor_request", &["false"]),
         ("cron.catch_up_missed", &["false"]),
         ("curator.at_start", &["true"]),
+        ("curator.consolidate", &["true"]),
         ("prompt.index_notes", &["true"]),
         ("prompt.reread_memory_on_compaction", &["true", "false"]),
         ("prompt.subdir_hints", &["true", "false"]),
@@ -197,8 +204,13 @@ fn world(stream: &mut Stream, draft: &mut Draft) {
     draft.things.push("[[command]]\nrun = \"push *\"\ntimes_out = true\n".to_owned());
     if stream.chance(1, 2) {
         let minutes = stream.pick(&[15, 60, 1_440]);
+        let skills = if stream.chance(1, 2) {
+            format!("skills = [\"skill-{}\"]\n", stream.below(4))
+        } else {
+            String::new()
+        };
         draft.things.push(format!(
-            "[[job]]\nname = \"inbox\"\nschedule = \"every {minutes}m\"\nprompt = \"Look through the inbox.\"\n"
+            "[[job]]\nname = \"inbox\"\nschedule = \"every {minutes}m\"\nprompt = \"Look through the inbox.\"\n{skills}"
         ));
     }
 }
@@ -225,6 +237,12 @@ fn rules(stream: &mut Stream, draft: &mut Draft) {
     }
     lane(draft, "review", &[], "Nothing to save.");
     let words = "What was said so far, in short. ".repeat(usize::try_from(stream.between(1, 6)).unwrap_or(1));
+    // A model that is shown a lasting wish writes it into the summary; the runtime has to show it.
+    draft.manners.push(format!(
+        "[[rule]]\nlane = \"summary\"\nwhen.last_has = {}\nreply.say = {}\n",
+        quoted(WISH),
+        quoted(&format!("{words}\n{WISH}"))
+    ));
     lane(draft, "summary", &[], &words);
     let calls: Vec<String> = (0..stream.below(3)).map(|n| call(stream, 900 + n)).collect();
     lane(draft, "child", &calls, "The errand is done.");
@@ -239,10 +257,37 @@ fn rules(stream: &mut Stream, draft: &mut Draft) {
     };
     let words = stream.pick(&["Two new letters.", "[SILENT]"]);
     lane(draft, "cron", &calls, words);
+    merging(stream, draft);
     let says = if stream.chance(1, 2) { "approve" } else { "deny" };
     lane(draft, "approver", &[], says);
     // A request that a fault sent round again finds an answer.
     lane(draft, "main", &[], "Let us leave it there.");
+}
+
+/// What the model of a curator does that has skills merged: it lets narrow ones go into a wider one, whoever they belong
+/// to, and tells of it in the form that is asked for or does not.
+fn merging(stream: &mut Stream, draft: &mut Draft) {
+    let heir = stream.pick(&["merged", "skill-0"]);
+    let mut calls = vec![skill_create("merged", 700)];
+    for n in 0..stream.below(4) {
+        let gone = match stream.below(3) {
+            0 => String::new(),
+            _ => format!(", absorbed_into = \"{heir}\""),
+        };
+        calls.push(format!("{{ tool = \"skill_view\", args = {{ name = \"skill-{n}\" }} }}"));
+        calls.push(format!(
+            "{{ tool = \"skill_manage\", args = {{ action = \"delete\", name = \"skill-{n}\"{gone} }} }}"
+        ));
+    }
+    draft.rules.push(format!(
+        "[[rule]]\nlane = \"curator\"\nwhen.last_role = \"user\"\ntimes = 1\nreply.calls = [{}]\n",
+        calls.join(", ")
+    ));
+    let told = format!(
+        "```yaml\nconsolidations:\n  - from: skill-1\n    into: {heir}\n    reason: alike\nprunings: []\n```\n"
+    );
+    let words = if stream.chance(1, 2) { &*told } else { "Some went into others." };
+    lane(draft, "curator", &[], words);
 }
 
 fn review_call(stream: &mut Stream, n: u64) -> String {
@@ -300,14 +345,10 @@ fn faults(stream: &mut Stream, draft: &mut Draft) {
         if !stream.chance(1, *often) {
             continue;
         }
-        // A curator that dies or has no room retires nothing, which no law forgives and nobody can mend.
-        let curates = matches!(&step.act, Move::Other(body) if body.starts_with("curator"));
         let count = if stream.chance(1, 4) { 2 } else { 1 };
         for _ in 0..count {
             let kind = stream.pick(&on);
-            if !curates {
-                step.faults.push(fault(stream, *kind));
-            }
+            step.faults.push(fault(stream, *kind));
         }
     }
 }

@@ -115,6 +115,8 @@ knobs! {
         mend_result: bool = false, "switch", "lab: Hermes mends it when it is loaded", "L1";
         /// After a restart an earlier summary is looked for in the whole history, not only behind the protected head.
         find_any_handoff: bool = false, "switch", "lab: Hermes agent/context_compressor.py:4682 looks at a few rows", "L2";
+        /// A summary by rule keeps the lines by which a person asked for something that is to last.
+        rule_keeps_wishes: bool = false, "switch", "lab: Hermes agent/context_compressor.py:3608 keeps the newest request", "L4";
         /// The protected head is given up after the first compaction.
         head_decay: bool = true, "switch", "Hermes agent/context_compressor.py:4682", "L4";
         /// Rows at the end that should stay.

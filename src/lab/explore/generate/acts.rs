@@ -1,6 +1,6 @@
 //! The acts of a drawn run: turns with their calls, and what happens between them.
 
-use super::{STEPS, phrase, skill_create, skill_patch};
+use super::{STEPS, WISH, phrase, skill_create, skill_patch};
 use crate::lab::explore::draft::{Draft, Move, Step, quoted};
 use crate::world::streams::Stream;
 
@@ -59,8 +59,8 @@ pub(super) struct Acts<'a> {
     sessions: Vec<String>,
     /// Sessions that a turn may name: those that nothing continues.
     live: Vec<String>,
-    /// The user says what is always to be done. At small scale no summary is long enough to keep it.
-    wishes: bool,
+    /// Most turns begin with an output that fills a good part of a small window.
+    surveys: bool,
     day: i64,
     n: u64,
 }
@@ -82,7 +82,7 @@ enum Kind {
 }
 
 impl<'a> Acts<'a> {
-    pub(super) fn new(stream: &'a mut Stream, wishes: bool) -> Self {
+    pub(super) fn new(stream: &'a mut Stream, surveys: bool) -> Self {
         let usual = [
             (Kind::Turn, 12),
             (Kind::Remember, 3),
@@ -104,7 +104,7 @@ impl<'a> Acts<'a> {
                 (kind, if on { weight * stream.between(1, 3) } else { 0 })
             })
             .collect();
-        Self { stream, weights, sessions: Vec::new(), live: Vec::new(), wishes, day: 0, n: 0 }
+        Self { stream, weights, sessions: Vec::new(), live: Vec::new(), surveys, day: 0, n: 0 }
     }
 
     fn kind(&mut self) -> Kind {
@@ -222,12 +222,14 @@ impl<'a> Acts<'a> {
     fn turn(&mut self) -> Step {
         let n = self.n;
         let mut rounds = Vec::new();
-        if !self.wishes && self.stream.chance(2, 3) {
+        if self.surveys && self.stream.chance(2, 3) {
             rounds.push(vec![format!("{{ tool = \"terminal\", args = {{ command = \"survey {n}\" }} }}")]);
         }
-        for round in 0..self.stream.below(7) {
+        // Real turns are seldom short: a compaction, a budget, a nudge often falls into the middle of one.
+        let count = if self.stream.chance(1, 4) { self.stream.between(8, 30) } else { self.stream.below(7) };
+        for round in 0..count {
             let calls = if self.stream.chance(1, 3) { self.stream.between(2, 5) } else { 1 };
-            rounds.push((0..calls).map(|m| call(self.stream, n * 100 + round * 10 + m)).collect());
+            rounds.push((0..calls).map(|m| call(self.stream, n * 1_000 + round * 10 + m)).collect());
         }
         let mut beside = Vec::new();
         if self.stream.chance(1, 10) {
@@ -236,7 +238,7 @@ impl<'a> Acts<'a> {
         if self.stream.chance(1, 12) {
             beside.push(format!("steer = \"And mind point {n}.\""));
         }
-        let wish = if self.stream.chance(1, 8) && self.wishes { "\nAlways answer in metres." } else { "" };
+        let wish = if self.stream.chance(1, 8) { format!("\n{WISH}") } else { String::new() };
         let say = format!("Do thing {n}: {}{wish}", phrase(self.stream, n));
         let session = self.stream.chance(1, 8).then(|| self.stream.pick(&self.live).clone());
         let answer = format!("Thing {n} is done. {}", phrase(self.stream, n));
