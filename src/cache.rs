@@ -254,4 +254,8 @@ pub trait PrefixCache {
     /// # Errors
     /// The refusal that the provider would give; a refused request leaves no trace.
     fn observe(&mut self, at: Millis, request: &Observed<'_>) -> Result<Outcome, Refusal>;
+
+    /// Gives up what no request from `at` on can read. Answers stay the same; a run of months needs no more room than
+    /// its last hours. Models whose room is bounded do nothing.
+    fn forget(&mut self, _at: Millis) {}
 }

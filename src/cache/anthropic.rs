@@ -276,6 +276,11 @@ impl PrefixCache for Explicit {
         outcome.uncached = prompt.total() - outcome.read - outcome.written();
         Ok(outcome)
     }
+
+    fn forget(&mut self, at: Millis) {
+        let rules = &self.rules;
+        self.entries.retain(|_, entry| at.saturating_sub(entry.used) <= rules.lifetime(entry.ttl));
+    }
 }
 
 /// The markers that count, in order, the automatic one and those of the provider's own tools included.

@@ -92,4 +92,10 @@ impl PrefixCache for Automatic {
         }
         Ok(Outcome::read_of(read, total))
     }
+
+    fn forget(&mut self, at: Millis) {
+        self.known.values_mut().for_each(|known| known.forget(at, self.rules.idle));
+        let known = &self.known;
+        self.ends.retain(|(space, end), _| known.get(space).is_some_and(|known| known.holds(*end)));
+    }
 }

@@ -63,6 +63,25 @@ impl Known {
         idle.is_none_or(|idle| at.saturating_sub(used) <= idle)
     }
 
+    /// True when the prefix of this digest is stored.
+    pub(super) fn holds(&self, chain: Chain) -> bool {
+        self.places.contains_key(&chain)
+    }
+
+    /// Gives up branches that were not used for longer than `idle`.
+    pub(super) fn forget(&mut self, at: Millis, idle: Option<Millis>) {
+        let Some(idle) = idle else { return };
+        let branches = &mut self.branches;
+        let dead =
+            |branch: &Branch| branch.uses.last().is_none_or(|(_, used)| at.saturating_sub(*used) > idle);
+        self.places.retain(|_, place| !dead(&branches[place.branch]));
+        if self.places.is_empty() {
+            branches.clear();
+        } else {
+            branches.iter_mut().filter(|branch| dead(branch)).for_each(|branch| branch.uses = Vec::new());
+        }
+    }
+
     /// Notes that this prompt was sent at `at`; what is new can be read from `visible` on.
     pub(super) fn note(
         &mut self,

@@ -120,6 +120,11 @@ impl PrefixCache for Boundaries {
         outcome.write(Ttl::Minutes30, upto - read);
         Ok(outcome)
     }
+
+    fn forget(&mut self, at: Millis) {
+        let lifetime = self.rules.lifetime;
+        self.used.retain(|_, used| at.saturating_sub(*used) <= lifetime);
+    }
 }
 
 fn looked_up(rules: &Rules, marks: &[usize]) -> Vec<usize> {

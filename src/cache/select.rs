@@ -135,6 +135,10 @@ impl PrefixCache for AddsUp {
         );
         Ok(outcome)
     }
+
+    fn forget(&mut self, at: Millis) {
+        self.inner.forget(at);
+    }
 }
 
 /// Requests without a key of their own get the policy's.
@@ -147,6 +151,10 @@ impl PrefixCache for WithKey {
     fn observe(&mut self, at: Millis, request: &Observed<'_>) -> Result<Outcome, Refusal> {
         let key = if request.key.is_empty() { self.key.as_str() } else { request.key };
         self.inner.observe(at, &Observed { key, ..*request })
+    }
+
+    fn forget(&mut self, at: Millis) {
+        self.inner.forget(at);
     }
 }
 
@@ -162,11 +170,51 @@ impl PrefixCache for Off {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cache::testing::prompt;
     use crate::policy::KnobValue as _;
 
     #[test]
     fn every_value_of_the_knob_is_a_listed_model() {
         let listed: Vec<&str> = MODELS.iter().map(|(name, _)| *name).collect();
         assert_eq!(CacheModel::range(None), listed.join(", "));
+    }
+
+    proptest::proptest! {
+        /// Three conversations that grow, rest for seconds or hours and start over, on every model.
+        #[test]
+        fn forgetting_what_has_expired_changes_no_answer(
+            steps in proptest::collection::vec((0_usize..3, 0_usize..5, 0_usize..6, 1_u64..900), 1..40)
+        ) {
+            const RESTS: [Millis; 6] = [0, 1_000, 200_000, 400_000, 4_000_000, 90_000_000];
+            for (name, _) in MODELS {
+                let named = serde_json::Value::from(*name);
+                let of_name = CacheModel::read(&named, None).expect("a listed model");
+                let knobs = policy::Cache { tokens_min: Some(0), ..policy::Cache::default() };
+                let (mut whole, mut light) = (unchecked(of_name, &knobs), unchecked(of_name, &knobs));
+                let mut at = 0;
+                let mut said = [const { String::new() }; 3];
+                for (turn, (who, cut, rest, tokens)) in steps.iter().enumerate() {
+                    at += RESTS[*rest];
+                    if *cut == 0 {
+                        said[*who].clear();
+                    }
+                    let ttl = ["", "*5m", "*1h", "*30m", "*5m"][*cut];
+                    said[*who].push_str(&format!(" w{who}t{turn}:{tokens}{ttl}"));
+                    let pieces: Vec<&str> = said[*who].split_whitespace().collect();
+                    let marked = pieces.iter().filter(|piece| piece.contains('*')).count();
+                    if marked > 4 {
+                        said[*who].clear();
+                        continue;
+                    }
+                    let request = prompt(&said[*who]).answered(&format!("a{turn}"), 7);
+                    light.forget(at);
+                    proptest::prop_assert_eq!(
+                        request.send(&mut *whole, at),
+                        request.send(&mut *light, at),
+                        "{} at step {}", name, turn
+                    );
+                }
+            }
+        }
     }
 }

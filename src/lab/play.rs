@@ -169,6 +169,7 @@ pub fn play_watched(
     let mut harness = staged(scenario, plan, Box::new(MemFiles::new()), Place::Temporary, model)?;
     perform_all(&mut harness, scenario, plan, &mut |harness, act| {
         harness.take_events().iter().for_each(&mut *watch);
+        harness.forget_expired();
         if let Act::End(end) = act
             && let Some(name) = &end.session
         {

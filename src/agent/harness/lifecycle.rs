@@ -219,6 +219,11 @@ impl<M: Model> Harness<M> {
         self.recorder.forget_session(name);
     }
 
+    /// The provider's cache gives up what nobody can read any more.
+    pub fn forget_expired(&mut self) {
+        self.cache.forget(self.clock.now());
+    }
+
     /// Lets go of every session, for a caller that has seen all that it wants to see.
     pub fn let_go_of_all(&mut self) {
         for name in self.persisted() {
