@@ -34,6 +34,13 @@ macro_rules! policy {
                 all
             }
 
+            /// Every knob as `name → value`, in the order of the sections.
+            pub fn values(&self) -> Vec<(&'static str, Value)> {
+                let mut all = Vec::new();
+                $(all.extend(self.$field.values());)*
+                all
+            }
+
             /// The present value of a knob as JSON; `None` when there is no such knob.
             pub fn get(&self, name: &str) -> Option<Value> {
                 let (section, knob) = name.split_once('.')?;
@@ -92,14 +99,6 @@ policy! {
 }
 
 impl Policy {
-    /// Every knob as `name → value`, in the order of the sections.
-    pub fn values(&self) -> Vec<(&'static str, Value)> {
-        Self::knobs()
-            .into_iter()
-            .map(|knob| (knob.name, self.get(knob.name).expect("a listed knob has a value")))
-            .collect()
-    }
-
     /// The knobs that differ from their defaults.
     pub fn turned(&self) -> Vec<(&'static str, Value)> {
         let defaults = Self::default();

@@ -3,6 +3,8 @@
 //! The table is sorted by name and frozen when a session begins, since it is the first thing that a prefix cache
 //! compares. What a tool does is the dispatcher's business.
 
+use std::sync::LazyLock;
+
 use serde_json::{Value, json};
 
 use crate::wire::{Level, Segment};
@@ -120,13 +122,15 @@ impl ToolSpec {
     }
 }
 
+/// Every tool as a segment of a prompt, in the order of [`SPECS`]: sessions share the texts.
+static SEGMENTS: LazyLock<Vec<Segment>> = LazyLock::new(|| {
+    SPECS.iter().map(|spec| Segment::new(Level::Tools, spec.definition().to_string())).collect()
+});
+
 /// The tool table as segments of a prompt, in the order of `names`.
 pub fn table(names: &[String]) -> Vec<Segment> {
-    names
-        .iter()
-        .filter_map(|name| spec(name))
-        .map(|spec| Segment::new(Level::Tools, spec.definition().to_string()))
-        .collect()
+    let place = |name: &String| SPECS.iter().position(|spec| spec.name == name);
+    names.iter().filter_map(place).map(|place| SEGMENTS[place].clone()).collect()
 }
 
 #[cfg(test)]

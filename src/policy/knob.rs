@@ -198,6 +198,14 @@ macro_rules! knobs {
                 },)*]
             }
 
+            /// Every knob and its value, in order.
+            pub fn values(&self) -> Vec<(&'static str, serde_json::Value)> {
+                vec![$((
+                    concat!($section, ".", stringify!($field)),
+                    $crate::policy::KnobValue::show(&self.$field),
+                ),)*]
+            }
+
             /// The value of a knob by its short name.
             pub fn get(&self, knob: &str) -> Option<serde_json::Value> {
                 match knob {

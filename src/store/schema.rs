@@ -139,7 +139,7 @@ impl Shape {
             format!("COALESCE((SELECT CAST(value AS INTEGER) FROM state_meta WHERE key = '{key}'), -1)")
         };
         match when {
-            IndexWhen::Search => format!("{row}.id <= {}", meta(INDEXED_TO)),
+            IndexWhen::Search => format!("{row}.id <= {}", meta(&mark_of(self.table))),
             IndexWhen::Append | IndexWhen::Auto => {
                 let prefix = self.rebuild;
                 let (mark, progress) =
@@ -195,8 +195,24 @@ impl Shape {
     }
 }
 
-/// Key in `state_meta` of the last row that is in the indexes, where searches catch up.
-pub const INDEXED_TO: &str = "indexed_to";
+/// First half of the keys in `state_meta` that hold the last row of an index, where searches catch up.
+const INDEXED_TO: &str = "indexed_to:";
+
+fn mark_of(table: &str) -> String {
+    format!("{INDEXED_TO}{table}")
+}
+
+/// Key in `state_meta` of the last row that is in an index, where searches catch up.
+pub fn indexed_to(index: Index) -> String {
+    mark_of(table_of(index))
+}
+
+/// The statement that sets the marks of all indexes to nothing.
+fn unmarked_sql(knobs: &policy::Store) -> String {
+    let one =
+        |index: &Index| format!("INSERT OR REPLACE INTO state_meta VALUES ('{}', '0');", indexed_to(*index));
+    knobs.indexes.iter().map(one).collect()
+}
 
 /// The statement that indexes the rows with `?1 < id <= ?2` which an index lacks.
 pub fn catch_up_sql(index: Index) -> String {
@@ -222,7 +238,7 @@ pub fn create(connection: &Connection, knobs: &policy::Store) -> Result<(), Stor
     sql.push_str(TABLES);
     sql.push_str(&indexes_sql(knobs));
     if knobs.index_when == IndexWhen::Search {
-        let _ = write!(sql, "INSERT INTO state_meta VALUES ('{INDEXED_TO}', '0');");
+        sql.push_str(&unmarked_sql(knobs));
     }
     // The layout version tells a later reader which rows the indexes hold.
     let _ = write!(
@@ -240,14 +256,13 @@ fn indexes_sql(knobs: &policy::Store) -> String {
     knobs.indexes.iter().map(|index| shape(*index).sql(knobs.index_when, knobs.index_tool_chars)).collect()
 }
 
-/// Creates the indexes, and their mark at 0, in a store that has none; searches catch up.
+/// Creates the indexes, and their marks at 0, in a store that has none; searches catch up.
 ///
 /// # Errors
 /// When SQLite refuses a statement.
 pub fn create_indexes(connection: &Connection, knobs: &policy::Store) -> Result<(), StoreError> {
     connection.execute_batch(&indexes_sql(knobs))?;
-    let sql = "INSERT OR REPLACE INTO state_meta VALUES (?1, '0')";
-    connection.execute(sql, [INDEXED_TO])?;
+    connection.execute_batch(&unmarked_sql(knobs))?;
     Ok(())
 }
 
@@ -260,7 +275,7 @@ pub fn adopt(connection: &Connection, knobs: &mut policy::Store) -> Result<(), S
         let sql = "SELECT count(*) FROM sqlite_master WHERE name = ?1";
         Ok(connection.query_row(sql, [name], |row| row.get::<_, i64>(0))? > 0)
     };
-    let lazy = format!("SELECT count(*) FROM state_meta WHERE key = '{INDEXED_TO}'");
+    let lazy = format!("SELECT count(*) FROM state_meta WHERE key GLOB '{INDEXED_TO}*'");
     let lazy = connection.query_row(&lazy, [], |row| row.get::<_, i64>(0))? > 0;
     let mut kept = Vec::new();
     for index in [Index::Unicode61, Index::Trigram, Index::CjkBigram] {
@@ -290,6 +305,8 @@ pub fn open_image(knobs: &policy::Store) -> Result<Connection, StoreError> {
         tokenizer::register(&connection)?;
     }
     connection.deserialize_read_exact(MAIN_DB, &image[..], image.len(), false)?;
+    // Nobody else can open it: no transaction has to ask for it, or to see what another did.
+    connection.pragma_update_and_check(None, "locking_mode", "EXCLUSIVE", |_| Ok(()))?;
     Ok(connection)
 }
 

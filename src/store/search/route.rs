@@ -49,14 +49,15 @@ impl Store {
         Ok(own.into_iter().flatten().map(|(role, content)| (role, short(&content))).collect())
     }
 
-    /// Brings indexes that searches catch up to the newest row.
-    fn catch_up(&self) -> Result<(), StoreError> {
+    /// Brings an index that searches catch up to the newest row.
+    fn catch_up(&self, index: Index) -> Result<(), StoreError> {
         if self.knobs.index_when != IndexWhen::Search {
             return Ok(());
         }
         let newest = self.one("SELECT COALESCE(max(id), 0) FROM messages", [], |row| row.get::<_, i64>(0))?;
         let newest = newest.unwrap_or(0);
-        let reached = self.meta(schema::INDEXED_TO)?.and_then(|text| text.parse::<i64>().ok());
+        let mark = schema::indexed_to(index);
+        let reached = self.meta(&mark)?.and_then(|text| text.parse::<i64>().ok());
         if reached == Some(newest) {
             return Ok(());
         }
@@ -64,11 +65,9 @@ impl Store {
             if reached.is_none() {
                 schema::create_indexes(connection, &self.knobs)?;
             }
-            for index in &self.knobs.indexes {
-                self.execute(&schema::catch_up_sql(*index), [reached.unwrap_or(0), newest])?;
-            }
+            self.execute(&schema::catch_up_sql(index), [reached.unwrap_or(0), newest])?;
             let sql = "UPDATE state_meta SET value = ?2 WHERE key = ?1";
-            self.execute(sql, params![schema::INDEXED_TO, newest.to_string()]).map(|_| ())
+            self.execute(sql, params![mark, newest.to_string()]).map(|_| ())
         })
     }
 
@@ -77,7 +76,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Sqlite`], also when the store does not keep the index.
     pub fn indexed_tokens(&self, index: Index, row: i64) -> Result<Vec<String>, StoreError> {
-        self.catch_up()?;
+        self.catch_up(index)?;
         let table = schema::table_of(index);
         self.connection.execute_batch(&format!(
             "CREATE VIRTUAL TABLE IF NOT EXISTS temp.{table}_terms USING fts5vocab(main, {table}, instance)"
@@ -135,7 +134,6 @@ impl Run<'_> {
         if !self.has(Index::Unicode61) {
             return Ok(());
         }
-        self.store.catch_up()?;
         let cjk = query::contains_cjk(text);
         let done = if cjk { self.cjk(text)? } else { self.words(text)? };
         if !done {
@@ -272,6 +270,7 @@ impl Run<'_> {
 
     fn ask(&mut self, index: Index, text: &str) -> Result<Asked, StoreError> {
         self.found.attempts.push(Route::Index(index));
+        self.store.catch_up(index)?;
         let table = schema::table_of(index);
         let order = match self.search.sort {
             Some(Sort::Newest) => "m.timestamp DESC, rank, m.id",
