@@ -7,6 +7,7 @@
 use std::sync::OnceLock;
 
 use aho_corasick::{AhoCorasick, AhoCorasickBuilder};
+use regex::{Regex, RegexBuilder, bytes};
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::{Hir, HirKind};
 
@@ -32,6 +33,64 @@ impl<R> Lazy<R> {
     /// The pattern as written.
     pub fn source(&self) -> &str {
         &self.source
+    }
+}
+
+/// A pattern that is searched in any case and compiled at its first use.
+///
+/// A text of ASCII alone, as most commands are, is searched with a form that knows no other letters: on such a text both
+/// say the same, and it is built in a fraction of the time.
+#[derive(Debug)]
+pub struct Pattern {
+    source: String,
+    dot_all: bool,
+    whole: OnceLock<Regex>,
+    /// `None` when the pattern asks for letters that ASCII does not have.
+    plain: OnceLock<Option<bytes::Regex>>,
+}
+
+/// Most bytes that a compiled pattern may take.
+const PATTERN_BYTES: usize = 64 << 20;
+
+impl Pattern {
+    /// The pattern of this source; with `dot_all` a dot matches the end of a line as well. Its owner tests that it
+    /// compiles.
+    pub fn new(source: impl Into<String>, dot_all: bool) -> Self {
+        Self { source: source.into(), dot_all, whole: OnceLock::new(), plain: OnceLock::new() }
+    }
+
+    /// The pattern as written.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// The compiled pattern, for any text.
+    ///
+    /// # Panics
+    /// When the source is no pattern.
+    pub fn whole(&self) -> &Regex {
+        self.whole.get_or_init(|| {
+            let mut builder = RegexBuilder::new(&self.source);
+            builder.case_insensitive(true).dot_matches_new_line(self.dot_all).size_limit(PATTERN_BYTES);
+            builder.build().expect("its owner tests that it compiles")
+        })
+    }
+
+    fn plain(&self) -> Option<&bytes::Regex> {
+        let built = self.plain.get_or_init(|| {
+            let mut builder = bytes::RegexBuilder::new(&self.source);
+            builder.case_insensitive(true).dot_matches_new_line(self.dot_all).size_limit(PATTERN_BYTES);
+            builder.unicode(false).build().ok()
+        });
+        built.as_ref()
+    }
+
+    /// True when it matches somewhere in the text.
+    pub fn is_match(&self, text: &str) -> bool {
+        match self.plain().filter(|_| text.is_ascii()) {
+            Some(plain) => plain.is_match(text.as_bytes()),
+            None => self.whole().is_match(text),
+        }
     }
 }
 
@@ -145,12 +204,23 @@ mod tests {
 
     proptest::proptest! {
         #[test]
+        fn a_text_of_ascii_is_judged_alike_by_both_forms(text in "[ -~\\n]{0,12}", other in "\\PC{0,8}") {
+            for source in [r"\bk\w+", r"s[^a-z]\S*$", r"(?m)^.\W", "a.b", r"\d\s|[[:punct:]]x", "é|a"] {
+                for dot_all in [true, false] {
+                    let pattern = Pattern::new(source, dot_all);
+                    proptest::prop_assert_eq!(pattern.is_match(&text), pattern.whole().is_match(&text));
+                    proptest::prop_assert_eq!(pattern.is_match(&other), pattern.whole().is_match(&other));
+                }
+            }
+        }
+
+        #[test]
         fn whatever_a_pattern_matches_is_a_candidate(text in "[a-dA-D ſ]{0,12}") {
             let sources = ["ab+c?", "(?:ab|c)d", "a(?:bc){1,2}", "[ab]c", "(?:a|b|cd)(?:d|) a", "s"];
             let sieve = Sieve::of(sources.map(|source| [source]));
             let candidates = sieve.candidates(text.as_bytes());
             for (source, candidate) in sources.iter().zip(candidates) {
-                let pattern = regex::RegexBuilder::new(source).case_insensitive(true).build().unwrap();
+                let pattern = RegexBuilder::new(source).case_insensitive(true).build().unwrap();
                 proptest::prop_assert!(candidate || !pattern.is_match(&text), "{source} in {text:?}");
             }
         }

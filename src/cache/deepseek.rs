@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::cache::known::Known;
+use crate::cache::known::{self, Known};
 use crate::cache::space::{Space, Spaces};
 use crate::cache::{Observed, Outcome, PrefixCache, Refusal};
 use crate::wire::Chain;
@@ -79,9 +79,7 @@ impl PrefixCache for Units {
     }
 
     fn forget(&mut self, at: Millis) {
-        self.known.values_mut().for_each(|known| known.forget(at, self.rules.idle));
-        let known = &self.known;
-        self.ends.retain(|(space, end), _| known.get(space).is_some_and(|known| known.holds(*end)));
+        known::forget(&mut self.known, &mut self.ends, at, self.rules.idle);
     }
 }
 

@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 
 use crate::cache::Observed;
+use crate::cache::space::Space;
 use crate::wire::Chain;
 use crate::world::Millis;
 
@@ -63,13 +64,8 @@ impl Known {
         idle.is_none_or(|idle| at.saturating_sub(used) <= idle)
     }
 
-    /// True when the prefix of this digest is stored.
-    pub(super) fn holds(&self, chain: Chain) -> bool {
-        self.places.contains_key(&chain)
-    }
-
     /// Gives up branches that were not used for longer than `idle`.
-    pub(super) fn forget(&mut self, at: Millis, idle: Option<Millis>) {
+    fn forget(&mut self, at: Millis, idle: Option<Millis>) {
         let Some(idle) = idle else { return };
         let branches = &mut self.branches;
         let dead =
@@ -125,6 +121,17 @@ impl Known {
             next = branch.parent;
         }
     }
+}
+
+/// Gives up what was not used for longer than `idle`, and what is known of the ends of such prompts.
+pub(super) fn forget<T>(
+    known: &mut BTreeMap<Space, Known>,
+    ends: &mut BTreeMap<(Space, Chain), T>,
+    at: Millis,
+    idle: Option<Millis>,
+) {
+    known.values_mut().for_each(|known| known.forget(at, idle));
+    ends.retain(|(space, end), _| known.get(space).is_some_and(|known| known.places.contains_key(end)));
 }
 
 /// The last position of a leading run, by bisection.

@@ -105,7 +105,7 @@ impl Default for State {
 
 impl State {
     pub(super) fn take(&mut self, event: &Event, bench: &mut Bench) {
-        let jumps_back = |fault: &Fault| &*fault.kind == "clock" && fault.detail.contains(" -");
+        let jumps_back = |fault: &Fault| &*fault.kind == "clock" && fault.detail.starts_with("jumps by -");
         self.set_back |=
             event.at < self.latest || matches!(&event.what, What::Fault(fault) if jumps_back(fault));
         self.latest = self.latest.max(event.at);

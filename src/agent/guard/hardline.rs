@@ -5,10 +5,10 @@
 
 use std::sync::LazyLock;
 
-use regex::{Regex, RegexBuilder};
+use regex::Regex;
 
 use super::scan::mask_prose;
-use crate::agent::sieve::{Lazy, Sieve};
+use crate::agent::sieve::{Pattern, Sieve};
 
 /// Programs that run text which they are given in quotes.
 const CARRIERS: [&str; 8] = ["eval", "sh", "bash", "zsh", "ksh", "dash", "source", "."];
@@ -18,7 +18,7 @@ const DEVICE: &str = "/dev/(?:sd|nvme|hd|mmcblk|vd|xvd)[a-z0-9]*";
 
 struct Entry {
     id: &'static str,
-    pattern: Lazy<Regex>,
+    pattern: Pattern,
     /// Searched with quoted text blanked.
     masked: bool,
 }
@@ -73,13 +73,7 @@ fn entries(end_of_word: &str) -> Vec<Entry> {
     ];
     entries
         .into_iter()
-        .map(|(id, pattern, masked)| {
-            let build = |source: &str| {
-                let pattern = RegexBuilder::new(source).case_insensitive(true).build();
-                pattern.expect("the patterns are written correctly, a test builds them")
-            };
-            Entry { id, pattern: Lazy::new(pattern, build), masked }
-        })
+        .map(|(id, pattern, masked)| Entry { id, pattern: Pattern::new(pattern, false), masked })
         .collect()
 }
 
@@ -96,7 +90,7 @@ pub fn find(variants: &[String], programs: &[String]) -> Option<&'static str> {
         // Masking only blanks, so what the masked text needs stands in the variant as well.
         FLOOR
             .candidates(variant)
-            .find(|entry| entry.pattern.get().is_match(if entry.masked { &masked } else { variant }))
+            .find(|entry| entry.pattern.is_match(if entry.masked { &masked } else { variant }))
             .map(|entry| entry.id)
     })
 }
@@ -104,10 +98,10 @@ pub fn find(variants: &[String], programs: &[String]) -> Option<&'static str> {
 /// The first entry that a line of the hardened reading hits; `masked` is searched for what is a matter of text.
 pub(super) fn find_in_words(lines: &[String], masked: &[String]) -> Option<&'static str> {
     let in_lines =
-        lines.iter().find_map(|line| WORDS.candidates(line).find(|entry| entry.pattern.get().is_match(line)));
+        lines.iter().find_map(|line| WORDS.candidates(line).find(|entry| entry.pattern.is_match(line)));
     let in_text = || {
         masked.iter().find_map(|text| {
-            FLOOR.candidates(text).find(|entry| entry.id == "fork_bomb" && entry.pattern.get().is_match(text))
+            FLOOR.candidates(text).find(|entry| entry.id == "fork_bomb" && entry.pattern.is_match(text))
         })
     };
     in_lines.or_else(in_text).map(|entry| entry.id)
@@ -143,7 +137,7 @@ mod tests {
     #[test]
     fn every_entry_compiles_in_both_readings() {
         for entry in FLOOR.entries.iter().chain(&WORDS.entries) {
-            assert!(!entry.pattern.get().is_match(""), "{}", entry.id);
+            assert!(!entry.pattern.whole().is_match(""), "{}", entry.id);
         }
     }
 

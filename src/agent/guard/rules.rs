@@ -7,13 +7,12 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
 
 use super::checks;
 use super::hardened::Reading;
 use super::payload::Inspection;
-use crate::agent::sieve::{Lazy, Sieve};
+use crate::agent::sieve::{Pattern, Sieve};
 
 /// One rule of `rules.toml`.
 #[derive(Debug)]
@@ -36,14 +35,14 @@ enum Hardened {
     /// It is searched as it is.
     Same,
     /// Another pattern takes its place.
-    Instead(Lazy<Regex>),
+    Instead(Pattern),
     /// It is a matter of text and searched with quoted prose blanked.
     Text,
 }
 
 #[derive(Debug)]
 enum Search {
-    Pattern { pattern: Lazy<Regex>, check: Option<checks::Check> },
+    Pattern { pattern: Pattern, check: Option<checks::Check> },
     Structure(String),
 }
 
@@ -125,21 +124,8 @@ fn compile(entry: Entry, parts: &BTreeMap<String, String>) -> Result<Rule, Strin
     })
 }
 
-fn build(pattern: &str, parts: &BTreeMap<String, String>, line: bool) -> Result<Lazy<Regex>, String> {
-    let expanded = expand(pattern, parts)?;
-    Ok(Lazy::new(
-        expanded,
-        if line { |source| compiled(source, true) } else { |source| compiled(source, false) },
-    ))
-}
-
-fn compiled(source: &str, line: bool) -> Regex {
-    RegexBuilder::new(source)
-        .case_insensitive(true)
-        .dot_matches_new_line(!line)
-        .size_limit(64 << 20)
-        .build()
-        .expect("the embedded rules compile, a test builds them")
+fn build(pattern: &str, parts: &BTreeMap<String, String>, line: bool) -> Result<Pattern, String> {
+    Ok(Pattern::new(expand(pattern, parts)?, !line))
 }
 
 /// Writes the parts into a pattern until no `%NAME%` is left.
@@ -174,8 +160,8 @@ impl Rule {
     /// True when the rule matches this reading of a command; structures belong to the command as a whole.
     pub fn matches(&self, variant: &str) -> bool {
         match &self.search {
-            Search::Pattern { pattern, check: None } => pattern.get().is_match(variant),
-            Search::Pattern { pattern, check: Some(check) } => check(pattern.get(), variant),
+            Search::Pattern { pattern, check: None } => pattern.is_match(variant),
+            Search::Pattern { pattern, check: Some(check) } => check(pattern.whole(), variant),
             Search::Structure(_) => false,
         }
     }
@@ -218,7 +204,7 @@ pub(super) fn find_in_words(reading: &Reading, raw: &str) -> Option<&'static Rul
         let mut known = RULES.iter().zip(SIEVE.candidates(line.as_bytes()));
         let found = known.find(|(rule, candidate)| match &rule.hardened {
             Hardened::Same => *candidate && rule.matches(line),
-            Hardened::Instead(pattern) => pattern.get().is_match(line),
+            Hardened::Instead(pattern) => pattern.is_match(line),
             Hardened::Text => false,
         });
         found.map(|(rule, _)| rule)
@@ -268,6 +254,21 @@ mod tests {
             };
             assert!(hit(&rule.example), "{} must match {:?}", rule.id, rule.example);
             assert!(!hit(&rule.near_miss), "{} must not match {:?}", rule.id, rule.near_miss);
+        }
+    }
+
+    #[test]
+    fn every_rule_compiles_and_judges_ascii_alike_in_both_its_forms() {
+        let texts: Vec<&str> = RULES
+            .iter()
+            .flat_map(|rule| [&*rule.example, &*rule.near_miss])
+            .filter(|text| text.is_ascii())
+            .collect();
+        for rule in RULES.iter() {
+            let Search::Pattern { pattern, .. } = &rule.search else { continue };
+            for text in &texts {
+                assert_eq!(pattern.is_match(text), pattern.whole().is_match(text), "{}: {text}", rule.id);
+            }
         }
     }
 
