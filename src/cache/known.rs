@@ -130,7 +130,9 @@ pub(super) fn forget<T>(
     at: Millis,
     idle: Option<Millis>,
 ) {
-    known.values_mut().for_each(|known| known.forget(at, idle));
+    for known in known.values_mut() {
+        known.forget(at, idle);
+    }
     ends.retain(|(space, end), _| known.get(space).is_some_and(|known| known.places.contains_key(end)));
 }
 
