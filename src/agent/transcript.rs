@@ -111,6 +111,14 @@ impl Transcript {
         (upto > before).then(|| self.prefix.len() + upto - 1)
     }
 
+    /// [`digest_of`] a row of the conversation, whose bytes are at hand here.
+    pub fn digest(&self, row: usize) -> Chain {
+        match self.segment_of_row(row) {
+            Some(at) if !is_bare(&self.rows[row]) => Chain::EMPTY.then(self.segment(at)),
+            _ => digest_of(&self.rows[row]),
+        }
+    }
+
     /// Puts tools and system prompt in front; everything is digested anew if they changed.
     ///
     /// `system` are the parts of the system prompt in order; the stable one has a segment of its own.
@@ -169,7 +177,7 @@ impl Transcript {
     /// A row that was last and is empty must not stay empty when another follows.
     fn fill_empty_last(&mut self, measure: Measure) {
         let Some(row) = self.rows.last() else { return };
-        if row.content.is_empty() && !row.has_calls() && !row.is_tool() && !row.flag(PREFILL) {
+        if is_bare(row) && !row.flag(PREFILL) {
             let at = self.messages.len() - 1;
             self.messages[at] = segment_of(row, false);
             self.redigest(self.prefix.len() + at, measure);
@@ -194,6 +202,16 @@ fn segment_of(row: &Row, last: bool) -> Segment {
     Segment { level: Level::Messages, text: wire_text(row, last) }
 }
 
+/// Nothing is said and nothing called: what is sent in place of such a row depends on whether another follows.
+fn is_bare(row: &Row) -> bool {
+    row.content.is_empty() && !row.has_calls() && !row.is_tool()
+}
+
+/// Digest of one row alone, as it goes over the wire when others follow it.
+pub fn digest_of(row: &Row) -> Chain {
+    Chain::EMPTY.then(&segment_of(row, false))
+}
+
 /// A row as JSON text the way it is sent: without private keys, text trimmed, arguments in canonical form.
 pub fn wire_text(row: &Row, last: bool) -> Arc<str> {
     let verbatim = match row.role {
@@ -201,8 +219,7 @@ pub fn wire_text(row: &Row, last: bool) -> Arc<str> {
         _ => None,
     };
     let verbatim = verbatim.filter(|text| !text.is_empty());
-    let empty = row.content.is_empty() && !row.has_calls() && !row.is_tool();
-    let filled = empty && !last && !matches!(row.role, Role::System | Role::Other(_));
+    let filled = is_bare(row) && !last && !matches!(row.role, Role::System | Role::Other(_));
     serde_json::to_string(&Outgoing { row, verbatim, filled }).unwrap_or_default().into()
 }
 

@@ -23,10 +23,12 @@ pub mod text;
 
 pub use finish::{UNANSWERED, close_interrupted};
 
+use std::borrow::Cow;
+
 use crate::agent::transcript::{Measure, PREFILL, SCAFFOLD, Transcript};
 use crate::model::{ModelError, Reply};
 use crate::policy;
-use crate::wire::{Row, ToolCall, repair};
+use crate::wire::{Chain, Row, ToolCall, repair};
 use budget::IterationBudget;
 use guardrails::Guardrails;
 use results::ResultBudget;
@@ -84,11 +86,11 @@ pub trait Host {
     /// Told of a call that never reaches a tool: unknown, malformed or skipped.
     fn refused(&mut self, agent: &Agent, call: &ToolCall, by: &'static str, reason: &str);
 
-    /// Stores rows that were appended.
+    /// Stores rows that were appended, each given with the digest of what is sent for it.
     ///
     /// # Errors
     /// When the store refuses; the turn then ends failed.
-    fn store(&mut self, rows: &[Row]) -> Result<(), StoreFault>;
+    fn store(&mut self, rows: &[Row], digests: &[Chain]) -> Result<(), StoreFault>;
 
     /// Puts the full text of a long result aside; answers where, or `None` when that failed.
     fn spill(&mut self, name: &str, text: &str) -> Option<String>;
@@ -375,16 +377,23 @@ impl<H: Host> Turn<'_, H> {
 
     /// Stores what was appended since the last time.
     fn flush(&mut self) {
+        let transcript = &self.agent.transcript;
         let from = if self.policy.store_everything { 0 } else { self.agent.stored };
-        let rows = &self.agent.transcript.rows()[from..];
-        if self.agent.stored == self.agent.transcript.rows().len() || self.persistence_failed {
+        let until = transcript.rows().len();
+        if self.agent.stored == until || self.persistence_failed {
             return;
         }
-        let kept: Vec<Row> = rows.iter().filter(|row| !row.flag(PREFILL)).cloned().collect();
-        self.persistence_failed = self.host.store(&kept).is_err();
+        let keeps = |at: &usize| !transcript.rows()[*at].flag(PREFILL);
+        let kept: Vec<usize> = (from..until).filter(keeps).collect();
+        let digests: Vec<Chain> = kept.iter().map(|at| transcript.digest(*at)).collect();
+        let rows: Cow<'_, [Row]> = match kept.len() == until - from {
+            true => Cow::from(&transcript.rows()[from..]),
+            false => kept.iter().map(|at| transcript.rows()[*at].clone()).collect(),
+        };
+        self.persistence_failed = self.host.store(&rows, &digests).is_err();
         // What could not be stored is stored with what comes next.
         if !self.persistence_failed {
-            self.agent.stored = self.agent.transcript.rows().len();
+            self.agent.stored = until;
         }
     }
 

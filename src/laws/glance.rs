@@ -3,7 +3,10 @@
 //! Knows the shapes of Chat Completions, of Anthropic's Messages and of items of the Responses interface, so that the
 //! laws of history hold for all of them.
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 /// What a message shows at a glance.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -20,12 +23,13 @@ pub struct Glance {
     pub item: bool,
 }
 
+/// A message as far as it is looked at: contents stay text unless they are blocks, since most of what is sent is content.
 #[derive(Deserialize)]
-struct Message {
+struct Message<'a> {
     #[serde(default)]
     role: String,
-    #[serde(default)]
-    content: serde_json::Value,
+    #[serde(default, borrow)]
+    content: Option<&'a RawValue>,
     #[serde(default)]
     tool_calls: Option<Vec<Call>>,
     #[serde(default)]
@@ -40,6 +44,17 @@ struct Message {
 struct Call {
     #[serde(default)]
     id: String,
+}
+
+/// A block of a message's content; what is of another shape is nothing but speech.
+#[derive(Deserialize, Default)]
+struct Block<'a> {
+    #[serde(default, borrow, rename = "type")]
+    kind: Cow<'a, str>,
+    #[serde(default)]
+    id: String,
+    #[serde(default)]
+    tool_use_id: String,
 }
 
 /// A call or an answer of the Responses interface.
@@ -61,21 +76,20 @@ pub fn glance(text: &str) -> Option<Glance> {
     seen.calls.extend(message.tool_calls.into_iter().flatten().map(|call| call.id));
     seen.answers.extend(message.tool_call_id.iter().map(|id| id.split('|').next().unwrap_or(id).to_owned()));
     let is_result = !seen.answers.is_empty();
-    match &message.content {
-        serde_json::Value::String(text) => seen.speaks = !is_result && !text.is_empty(),
-        serde_json::Value::Array(blocks) => {
-            for block in blocks {
-                let id = |key: &str| {
-                    block.get(key).and_then(serde_json::Value::as_str).unwrap_or_default().to_owned()
-                };
-                match block.get("type").and_then(serde_json::Value::as_str) {
-                    Some("tool_use") => seen.calls.push(id("id")),
-                    Some("tool_result") => seen.answers.push(id("tool_use_id")),
-                    _ => seen.speaks = true,
-                }
+    let content = message.content.map_or("null", RawValue::get);
+    if content.starts_with('"') {
+        seen.speaks = !is_result && content != "\"\"";
+    }
+    if content.starts_with('[') {
+        let blocks: Vec<&RawValue> = serde_json::from_str(content).ok()?;
+        for block in blocks {
+            let block: Block<'_> = serde_json::from_str(block.get()).unwrap_or_default();
+            match &*block.kind {
+                "tool_use" => seen.calls.push(block.id),
+                "tool_result" => seen.answers.push(block.tool_use_id),
+                _ => seen.speaks = true,
             }
         }
-        _ => {}
     }
     for id in &mut seen.calls {
         if let Some((half, _)) = id.split_once('|') {

@@ -130,6 +130,15 @@ impl StoredRow {
     /// The row as a conversation holds it (`Hermes hermes_state_messages.py:1560`): text of user and assistant rows
     /// without injected context and trimmed; `api_content` as it is, an empty one absent.
     pub fn into_row(self) -> Row {
+        self.unpacked(true)
+    }
+
+    /// The same without what only the store and the renderer know: all that a request is made of.
+    pub fn into_sent(self) -> Row {
+        self.unpacked(false)
+    }
+
+    fn unpacked(self, whole: bool) -> Row {
         let role = Role::of(&self.role);
         let assistant = role == Role::Assistant;
         let calls = self.tool_calls.as_deref().map(|_| self.calls());
@@ -139,35 +148,39 @@ impl StoredRow {
         };
         let mut extra = Map::new();
         let mut put = |key: &str, value: Value| extra.insert(key.to_owned(), value);
-        put("_db_persisted", Value::from(true));
-        put("_row_id", Value::from(self.id));
-        if self.compressed_summary {
-            put("_compressed_summary", Value::from(true));
+        if let Some(text) = self.api_content.filter(|text| !text.is_empty()) {
+            put("api_content", Value::from(text));
         }
-        let uid = self.message_uid.unwrap_or_else(|| self.id.to_string());
-        put("message_uid", Value::from(uid));
-        for (key, value) in [("api_content", self.api_content), ("display_kind", self.display_kind)] {
-            if let Some(value) = value.filter(|value| !value.is_empty()) {
-                put(key, Value::from(value));
+        if whole {
+            put("_db_persisted", Value::from(true));
+            put("_row_id", Value::from(self.id));
+            if self.compressed_summary {
+                put("_compressed_summary", Value::from(true));
             }
-        }
-        if let Some(value) = self.more.display_metadata.and_then(|text| serde_json::from_str(&text).ok()) {
-            put("display_metadata", value);
-        }
-        put("timestamp", Value::from(self.timestamp));
-        if let Some(id) = self.more.message_id {
-            put("message_id", Value::from(id));
-        }
-        if self.more.observed {
-            put("observed", Value::from(true));
-        }
-        if let Some(count) = self.more.token_count {
-            put("token_count", Value::from(count));
-        }
-        if assistant {
-            if let Some(reason) = self.finish_reason {
+            let uid = self.message_uid.unwrap_or_else(|| self.id.to_string());
+            put("message_uid", Value::from(uid));
+            if let Some(kind) = self.display_kind.filter(|kind| !kind.is_empty()) {
+                put("display_kind", Value::from(kind));
+            }
+            if let Some(value) = self.more.display_metadata.and_then(|text| serde_json::from_str(&text).ok())
+            {
+                put("display_metadata", value);
+            }
+            put("timestamp", Value::from(self.timestamp));
+            if let Some(id) = self.more.message_id {
+                put("message_id", Value::from(id));
+            }
+            if self.more.observed {
+                put("observed", Value::from(true));
+            }
+            if let Some(count) = self.more.token_count {
+                put("token_count", Value::from(count));
+            }
+            if let Some(reason) = self.finish_reason.filter(|_| assistant) {
                 put("finish_reason", Value::from(reason));
             }
+        }
+        if assistant {
             for (index, (key, value)) in REASONING.into_iter().zip(self.more.reasoning).enumerate() {
                 let value = match value {
                     Some(text) if index < 2 => Some(Value::from(text)),

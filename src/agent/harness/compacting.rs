@@ -25,7 +25,8 @@ use crate::wire::{Chain, Row};
 use crate::world::Millis;
 use crate::world::clock::SECOND;
 
-use super::host::{Run, digest_of};
+use super::host::Run;
+use crate::agent::transcript::digest_of;
 
 /// What became of a compressed history in the store.
 enum Kept {
@@ -341,7 +342,7 @@ impl<M: Model> Run<'_, M> {
 
     fn event_stored(&mut self, row: StoredRow) {
         let id = u64::try_from(row.id).unwrap_or(0);
-        let row = row.into_row();
+        let row = row.into_sent();
         let role = row.role.word().into();
         let stored = Stored { lane: self.session.lane, row: id, role, digest: digest_of(&row) };
         self.event(What::Stored(stored));

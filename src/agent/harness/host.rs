@@ -8,7 +8,7 @@ use crate::cache::{Observed, Ttl};
 use crate::ledger::{Lane, Name, PromptView, RequestFacts, Response, Stored, ToolRefused, Usage, What};
 use crate::model::{Ask, Model, ModelError, Reply, Sent};
 use crate::store::retry::WriteKind;
-use crate::wire::{Chain, Level, Row, Segment, ToolCall};
+use crate::wire::{Chain, Row, ToolCall};
 use crate::world::faults::worth_retrying;
 
 use super::{Harness, Session};
@@ -224,7 +224,7 @@ impl<M: Model> Host for Run<'_, M> {
         self.event(What::ToolRefused(refused));
     }
 
-    fn store(&mut self, rows: &[Row]) -> Result<(), StoreFault> {
+    fn store(&mut self, rows: &[Row], digests: &[Chain]) -> Result<(), StoreFault> {
         if !self.session.persisted || rows.is_empty() {
             return Ok(());
         }
@@ -237,12 +237,12 @@ impl<M: Model> Host for Run<'_, M> {
             .harness
             .stored(WriteKind::Transcript, |store| store.append(name, rows, now))
             .map_err(|error| StoreFault(error.to_string()))?;
-        for (row, id) in rows.iter().zip(ids) {
+        for ((row, digest), id) in rows.iter().zip(digests).zip(ids) {
             let stored = Stored {
                 lane: self.session.lane,
                 row: u64::try_from(id).unwrap_or(0),
                 role: row.role.word().into(),
-                digest: digest_of(row),
+                digest: *digest,
             };
             self.event(What::Stored(stored));
         }
@@ -272,10 +272,4 @@ impl<M: Model> Host for Run<'_, M> {
     fn window(&self) -> Option<i64> {
         i64::try_from(self.session.compressor.model().window).ok()
     }
-}
-
-/// Digest of one row alone, as it goes over the wire.
-pub(super) fn digest_of(row: &Row) -> Chain {
-    Chain::EMPTY
-        .then(&Segment { level: Level::Messages, text: crate::agent::transcript::wire_text(row, false) })
 }

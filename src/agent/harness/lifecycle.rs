@@ -13,10 +13,11 @@ use crate::model::Model;
 use crate::policy::ResultOrder;
 use crate::store::retry::WriteKind;
 use crate::store::{NewSession, StoredRow};
-use crate::wire::Row;
+use crate::wire::{Chain, Row};
 
-use super::host::{Run, digest_of};
+use super::host::Run;
 use super::{Harness, HarnessError, Session};
+use crate::agent::transcript::digest_of;
 
 /// Stands for the result of a call that a dead process left behind.
 const UNKNOWN_OUTCOME: &str =
@@ -120,10 +121,12 @@ impl<M: Model> Harness<M> {
         self.apply(&mut session, opening);
         let measure = self.measure();
         session.rests_since = self.store.last_written(&target)?.unwrap_or(now);
-        let digests = loaded.iter().map(digest_of).collect();
-        let rows = match self.policy.turn.result_order {
-            ResultOrder::Call => loaded,
-            ResultOrder::Finish => in_call_order(loaded),
+        let (rows, reordered) = match self.policy.turn.result_order {
+            ResultOrder::Call => (loaded, None),
+            ResultOrder::Finish => {
+                let digests: Vec<Chain> = loaded.iter().map(digest_of).collect();
+                (in_call_order(loaded), Some(digests))
+            }
         };
         let turns = rows.iter().filter(|row| row.is_user()).count() as u64;
         let mut agent =
@@ -132,6 +135,8 @@ impl<M: Model> Harness<M> {
         session.todos = Todo::of_history(&rows);
         agent.transcript.replace(rows, measure);
         agent.stored = agent.transcript.rows().len();
+        let given = || (0..agent.stored).map(|row| agent.transcript.digest(row)).collect();
+        let digests = reordered.unwrap_or_else(given);
         if self.policy.turn.close_failed && agent.transcript.last().is_some_and(Row::is_user) {
             agent.transcript.push(Row::assistant(UNANSWERED), measure);
         }
@@ -327,7 +332,7 @@ impl<M: Model> Harness<M> {
             let mut state = StoreState { live: Vec::new(), kept: Vec::new(), hidden: Vec::new() };
             for stored in self.store.all_rows(&name)? {
                 let (active, archived) = (stored.active, stored.is_archived());
-                let digest = digest_of(&stored.into_row());
+                let digest = digest_of(&stored.into_sent());
                 if active {
                     state.live.push(digest);
                 } else if archived {

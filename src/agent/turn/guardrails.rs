@@ -1,6 +1,7 @@
 //! Repeated and fruitless calls within one turn: warnings, stubs, blocks, halts.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
@@ -62,15 +63,39 @@ const MUTATING: [&str; 2] = ["write_file", "patch"];
 const FAILING_IS_WORK: [&str; 5] =
     ["terminal", "execute_code", "process_manage", "browser_navigate", "web_extract"];
 
+/// A tool and its arguments in canonical form.
+type Key = Arc<(String, String)>;
+
+/// What a call gave back. Few results are ever compared with one another, so a result is brought into a comparable form
+/// only where one of other bytes stands against it.
+#[derive(Debug)]
+struct Outcome {
+    tool: String,
+    text: String,
+    comparable: OnceLock<String>,
+}
+
+impl Outcome {
+    fn comparable(&self) -> &str {
+        self.comparable.get_or_init(|| comparable(&self.tool, &self.text))
+    }
+}
+
+impl PartialEq for Outcome {
+    fn eq(&self, other: &Self) -> bool {
+        (self.tool == other.tool && self.text == other.text) || self.comparable() == other.comparable()
+    }
+}
+
 /// The guardrails of one turn.
 #[derive(Debug, Clone, Default)]
 pub struct Guardrails {
     hard_stop: bool,
-    exact_failures: BTreeMap<(String, String), u64>,
+    exact_failures: BTreeMap<Key, u64>,
     tool_failures: BTreeMap<String, u64>,
-    fruitless: BTreeMap<(String, String), (String, u64)>,
-    streak: Option<((String, String), String, u64)>,
-    history: Vec<((String, String), String)>,
+    fruitless: BTreeMap<Key, (Arc<Outcome>, u64)>,
+    streak: Option<(Key, Arc<Outcome>, u64)>,
+    history: Vec<(Key, Arc<Outcome>)>,
     searches: u64,
     spawns: u64,
     halted: Option<&'static str>,
@@ -142,8 +167,9 @@ impl Guardrails {
         failed: bool,
         policy: &policy::Turn,
     ) -> After {
-        let key = (tool.to_owned(), canonical(arguments));
-        let value = comparable(tool, result);
+        let key = Arc::new((tool.to_owned(), canonical(arguments)));
+        let text = result.to_owned();
+        let value = Arc::new(Outcome { tool: tool.to_owned(), text, comparable: OnceLock::new() });
         let decision = if failed {
             self.count_failure(tool, &key, policy)
         } else {
@@ -183,7 +209,7 @@ impl Guardrails {
         After { decision, notice, stub }
     }
 
-    fn count_failure(&mut self, tool: &str, key: &(String, String), policy: &policy::Turn) -> Decision {
+    fn count_failure(&mut self, tool: &str, key: &Key, policy: &policy::Turn) -> Decision {
         let exact = self.exact_failures.entry(key.clone()).or_insert(0);
         *exact += 1;
         let exact = *exact;
@@ -207,8 +233,8 @@ impl Guardrails {
     fn count_success(
         &mut self,
         tool: &str,
-        key: &(String, String),
-        value: &str,
+        key: &Key,
+        value: &Arc<Outcome>,
         policy: &policy::Turn,
     ) -> Decision {
         self.tool_failures.remove(tool);
@@ -222,11 +248,11 @@ impl Guardrails {
         if !READ_ONLY.contains(&tool) {
             return Decision::allow(0);
         }
-        let entry = self.fruitless.entry(key.clone()).or_insert_with(|| (value.to_owned(), 0));
-        if entry.0 == value {
+        let entry = self.fruitless.entry(key.clone()).or_insert_with(|| (Arc::clone(value), 0));
+        if entry.0 == *value {
             entry.1 += 1;
         } else {
-            *entry = (value.to_owned(), 1);
+            *entry = (Arc::clone(value), 1);
         }
         let count = entry.1;
         if count >= policy.repeat_warn_from {

@@ -15,7 +15,7 @@ use crate::agent::turn::{segments, text};
 use crate::lab::conform::{Fixtures, ReplayError};
 use crate::model::{Finish, ModelError, Reply};
 use crate::policy::{self, Parallel};
-use crate::wire::{Row, ToolCall, repair};
+use crate::wire::{Chain, Row, ToolCall, repair};
 
 /// Replays one vector.
 pub(super) fn replay(function: &str, given: &Value, _: &Fixtures) -> Result<Value, ReplayError> {
@@ -303,7 +303,7 @@ impl Host for Scripted<'_> {
 
     fn refused(&mut self, _: &Agent, _: &ToolCall, _: &'static str, _: &str) {}
 
-    fn store(&mut self, _: &[Row]) -> Result<(), StoreFault> {
+    fn store(&mut self, _: &[Row], _: &[Chain]) -> Result<(), StoreFault> {
         Ok(())
     }
 
