@@ -36,21 +36,19 @@ impl Store {
             if let Some(holder) = holder {
                 self.check_turn_lease(session, holder, now)?;
             }
-            let closed = "SELECT 1 FROM sessions WHERE id = ?1 AND end_reason = 'compression' \
-                AND ended_at IS NOT NULL";
-            if self.one(closed, [session], |_| Ok(()))?.is_some() {
-                return Err(StoreError::SessionClosed(session.to_owned()));
-            }
-            let inserted = self.insert_rows(session, rows, now)?;
+            // One statement says whether the session is there and open, and counts.
             let counted = "UPDATE sessions SET message_count = message_count + ?2, \
-                tool_call_count = tool_call_count + ?3 WHERE id = ?1";
-            if self
-                .execute(counted, params![session, whole(inserted.ids.len()), whole(inserted.tool_calls)])?
-                == 0
-            {
-                return Err(StoreError::NoSession(session.to_owned()));
+                tool_call_count = tool_call_count + ?3 \
+                WHERE id = ?1 AND NOT (end_reason IS 'compression' AND ended_at IS NOT NULL)";
+            let calls: usize = rows.iter().map(|row| row.tool_calls.as_ref().map_or(0, Vec::len)).sum();
+            if self.execute(counted, params![session, whole(rows.len()), whole(calls)])? == 0 {
+                let known = self.one("SELECT 1 FROM sessions WHERE id = ?1", [session], |_| Ok(()))?;
+                return Err(match known {
+                    Some(()) => StoreError::SessionClosed(session.to_owned()),
+                    None => StoreError::NoSession(session.to_owned()),
+                });
             }
-            Ok(inserted.ids)
+            self.insert_rows(session, rows, now)
         })
     }
 

@@ -112,7 +112,7 @@ impl Store {
             let inserted = self.insert_rows(session, &rows, now)?;
             let cloned = self.clone_rows(session, &late)?;
             self.recount(session)?;
-            Ok(inserted.ids.len() + cloned)
+            Ok(inserted.len() + cloned)
         })
     }
 

@@ -76,7 +76,9 @@ pub fn decode(cell: ValueRef<'_>) -> Content {
         ValueRef::Integer(number) => Content::Other(Value::from(number)),
         ValueRef::Real(number) => Content::Other(Value::from(number)),
         ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
-            let text = String::from_utf8_lossy(bytes);
+            // Nearly always the whole is sound, which is quicker to see than where it is not.
+            let text =
+                std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed);
             match text.strip_prefix(MARKER).map(serde_json::from_str::<Value>) {
                 Some(Ok(value)) => Content::of(Some(&value)),
                 _ => Content::Text(text.into_owned()),

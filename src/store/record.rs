@@ -242,7 +242,7 @@ pub(super) fn timestamp_of(row: &Row, max: u64) -> Option<Seconds> {
 }
 
 impl Store {
-    /// Inserts rows as live ones; the counters of the session are the caller's business.
+    /// Inserts rows as live ones and answers their keys; the counters of the session are the caller's business.
     ///
     /// A row without a believable time gets `now`, each a little later than the one before.
     pub(super) fn insert_rows(
@@ -250,14 +250,14 @@ impl Store {
         session: &str,
         rows: &[Row],
         now: Seconds,
-    ) -> Result<Inserted, StoreError> {
+    ) -> Result<Vec<i64>, StoreError> {
         const SQL: &str = "INSERT INTO messages (session_id, role, content, tool_call_id, tool_calls, tool_name, \
             timestamp, finish_reason, token_count, reasoning, reasoning_content, reasoning_details, \
             codex_reasoning_items, codex_message_items, platform_message_id, observed, _compressed_summary, \
             api_content, display_kind, display_metadata, message_uid) \
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)";
         let mut statement = self.connection.prepare_cached(SQL)?;
-        let mut inserted = Inserted { ids: Vec::with_capacity(rows.len()), tool_calls: 0 };
+        let mut inserted = Vec::with_capacity(rows.len());
         let mut clock = now;
         for row in rows {
             let at = timestamp_of(row, self.knobs.timestamp_max_s).unwrap_or(clock);
@@ -286,8 +286,7 @@ impl Store {
                 json_of(row, "display_metadata"),
                 text_of(row, "message_uid"),
             ])?;
-            inserted.ids.push(id);
-            inserted.tool_calls += row.tool_calls.as_ref().map_or(0, Vec::len);
+            inserted.push(id);
             clock = clock.max(at) + 1e-6;
         }
         Ok(inserted)
@@ -391,14 +390,6 @@ fn calls_in(cell: ValueRef<'_>) -> usize {
         Ok(Value::Array(calls)) => calls.len(),
         _ => 0,
     }
-}
-
-/// What an insertion did.
-pub(super) struct Inserted {
-    /// Keys of the new rows.
-    pub ids: Vec<i64>,
-    /// Calls in them.
-    pub tool_calls: usize,
 }
 
 /// Which rows of a session are meant.

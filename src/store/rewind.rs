@@ -66,7 +66,7 @@ impl Store {
             if let Some(handoff) = handoff {
                 let mut kept = handoff.with("display_kind", "hidden");
                 kept.extra.shift_remove("_db_persisted");
-                let ids = self.insert_rows(session, std::slice::from_ref(&kept), at)?.ids;
+                let ids = self.insert_rows(session, std::slice::from_ref(&kept), at)?;
                 kept.extra.insert("_db_persisted".to_owned(), Value::from(true));
                 kept.extra.insert("_row_id".to_owned(), ids.first().copied().into());
                 prefix.push(kept);

@@ -253,13 +253,13 @@ fn ends(messages: &[Value]) -> Vec<usize> {
 
 /// Marks a copy of a request (Hermes agent/prompt_caching.py:298).
 pub fn plan(
-    messages: &[Value],
-    tools: &[Value],
+    messages: Vec<Value>,
+    tools: Vec<Value>,
     inputs: PlanInputs<'_>,
     scaffolds: &mut Scaffolds,
     knobs: &Breakpoints,
 ) -> Planned {
-    let mut planned = Planned { messages: messages.to_vec(), tools: tools.to_vec() };
+    let mut planned = Planned { messages, tools };
     if knobs.undo_decoration {
         strip::strip(&mut planned.messages, scaffolds);
         planned.tools.iter_mut().for_each(strip::unmark);
@@ -327,8 +327,8 @@ fn split_scaffolds(messages: &mut [Value], marker: &mut Marker<'_>) {
 ///
 /// `tier` is none when the operator switched caching off.
 pub fn plan_for(
-    messages: &[Value],
-    tools: &[Value],
+    messages: Vec<Value>,
+    tools: Vec<Value>,
     route: &Route,
     tier: Option<Tier>,
     static_prefix: Option<&str>,
@@ -355,8 +355,9 @@ mod tests {
         let knobs = Breakpoints { layout: MarkerLayout::SystemAndThree, ..Breakpoints::default() };
         let route = Route::default();
         let mut scaffolds = Scaffolds::new(&knobs);
-        let messages = [json!({"role": "user", "content": "x"})];
-        let planned = plan_for(&messages, &[], &route, Some(Tier::FiveMinutes), None, &mut scaffolds, &knobs);
+        let messages = vec![json!({"role": "user", "content": "x"})];
+        let planned =
+            plan_for(messages, Vec::new(), &route, Some(Tier::FiveMinutes), None, &mut scaffolds, &knobs);
         assert!(planned.marks().is_empty());
     }
 
@@ -374,7 +375,7 @@ mod tests {
             messages.push(json!({"role": "user", "content": "q"}));
             messages.push(json!({"role": "assistant", "content": "a"}));
         }
-        let tools = [json!({"name": "t"})];
+        let tools = vec![json!({"name": "t"})];
         for layout in [
             MarkerLayout::Auto,
             MarkerLayout::SystemOnly,
@@ -385,8 +386,8 @@ mod tests {
             let knobs = Breakpoints { layout, ..knobs.clone() };
             let mut scaffolds = Scaffolds::new(&knobs);
             let planned = plan_for(
-                &messages,
-                &tools,
+                messages.clone(),
+                tools.clone(),
                 &route,
                 Some(Tier::OneHour),
                 Some("static"),

@@ -29,8 +29,7 @@ pub struct Placer {
 #[derive(Debug, Clone)]
 struct Planned {
     route: Route,
-    system: String,
-    static_prefix: Option<String>,
+    system: System,
     tools: bool,
     outline: Vec<Outline>,
     marks: Vec<Mark>,
@@ -57,7 +56,7 @@ impl Placer {
             }
             let sent: Vec<usize> = (start..rows.len()).filter(|&row| !rows[row].flag(PREFILL)).collect();
             let outline: Vec<Outline> = sent.iter().map(|&row| Outline::of(&rows[row])).collect();
-            let marks = self.plan(outline, system, static_prefix, tools > 0, route, knobs);
+            let marks = self.plan(outline, System::of(system, static_prefix), tools > 0, route, knobs);
             let on_rows =
                 marks.iter().filter(|mark| matches!(mark, Mark::Message { message, .. } if *message > 0));
             let on_rows = on_rows.count();
@@ -76,34 +75,23 @@ impl Placer {
     fn plan(
         &mut self,
         outline: Vec<Outline>,
-        system: &str,
-        static_prefix: Option<&str>,
+        system: System,
         tools: bool,
         route: &Route,
         knobs: &Breakpoints,
     ) -> &[Mark] {
         let serves = self.last.as_ref().is_some_and(|last| {
-            last.outline == outline
-                && last.tools == tools
-                && last.static_prefix.as_deref() == static_prefix
-                && last.system == system
-                && last.route == *route
+            last.outline == outline && last.tools == tools && last.system == system && last.route == *route
         });
         if !serves {
             let tier = ttl::resolve(&Value::from(knobs.ttl.as_str()), "cli", &route.provider, &route.model);
-            let mut messages = vec![json!({ "role": "system", "content": system })];
+            let (system_text, static_prefix) = system.texts();
+            let mut messages = vec![json!({ "role": "system", "content": system_text })];
             messages.extend(outline.iter().map(Outline::message));
             let table = vec![json!({ "name": "t" }); usize::from(tools)];
             let mut scaffolds = Scaffolds::new(knobs);
-            let plan = plan_for(&messages, &table, route, tier, static_prefix, &mut scaffolds, knobs);
-            self.last = Some(Planned {
-                route: route.clone(),
-                system: system.to_owned(),
-                static_prefix: static_prefix.map(str::to_owned),
-                tools,
-                outline,
-                marks: plan.marks(),
-            });
+            let plan = plan_for(messages, table, route, tier, static_prefix, &mut scaffolds, knobs);
+            self.last = Some(Planned { route: route.clone(), system, tools, outline, marks: plan.marks() });
         }
         self.last.as_ref().map_or(&[], |last| &last.marks)
     }
@@ -121,6 +109,41 @@ fn place(mark: Mark, transcript: &Transcript, tools: usize, sent: &[usize]) -> O
         }
         Mark::Message { message, tier, .. } => {
             Some((transcript.segment_of_row(sent[message - 1])?, lifetime(tier)))
+        }
+    }
+}
+
+/// What the plan looks at in the system prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum System {
+    /// No text.
+    Empty,
+    /// The static prefix and nothing else worth a part.
+    Static,
+    /// The static prefix, and text behind it.
+    StaticAndRest,
+    /// Text that does not begin with a static prefix.
+    Text,
+}
+
+impl System {
+    fn of(system: &str, static_prefix: Option<&str>) -> Self {
+        let prefix = static_prefix.filter(|prefix| !prefix.is_empty());
+        match prefix.and_then(|prefix| system.strip_prefix(prefix)) {
+            Some(rest) if rest.trim().is_empty() => Self::Static,
+            Some(_) => Self::StaticAndRest,
+            None if system.is_empty() => Self::Empty,
+            None => Self::Text,
+        }
+    }
+
+    /// The shortest system prompt of the kind, with its static prefix.
+    fn texts(self) -> (&'static str, Option<&'static str>) {
+        match self {
+            Self::Empty => ("", None),
+            Self::Static => ("s", Some("s")),
+            Self::StaticAndRest => ("sx", Some("s")),
+            Self::Text => ("x", None),
         }
     }
 }

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::agent::stamp;
@@ -67,7 +68,7 @@ pub enum Lifecycle {
 
 /// The record of one skill.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Record(Map<String, Value>);
+pub struct Record(BTreeMap<String, Value>);
 
 impl Record {
     /// A record with every field at its start.
@@ -79,18 +80,18 @@ impl Record {
             "archived_at": null, "first_seen_at": null,
         });
         match fields {
-            Value::Object(fields) => Self(fields),
+            Value::Object(fields) => Self::of(fields),
             _ => Self::default(),
         }
     }
 
     /// A record as it stands in a file.
     pub fn of(fields: Map<String, Value>) -> Self {
-        Self(fields)
+        Self(fields.into_iter().collect())
     }
 
     /// The raw fields.
-    pub fn fields(&self) -> &Map<String, Value> {
+    pub fn fields(&self) -> &BTreeMap<String, Value> {
         &self.0
     }
 
@@ -168,14 +169,11 @@ impl Usage {
             Err(FileError::NotFound(_)) => return Self { records: BTreeMap::new(), readable: true },
             Err(_) => return Self::default(),
         };
-        let Ok(Value::Object(map)) = serde_json::from_str(&text) else { return Self::default() };
-        let records = map
-            .into_iter()
-            .filter_map(|(name, value)| match value {
-                Value::Object(fields) => Some((name, Record(fields))),
-                _ => None,
-            })
-            .collect();
+        let map: Result<BTreeMap<String, &RawValue>, _> = serde_json::from_str(&text);
+        let Ok(map) = map else { return Self::default() };
+        // What is no object is no record.
+        let record = |fields: &RawValue| serde_json::from_str(fields.get()).ok().map(Record);
+        let records = map.into_iter().filter_map(|(name, fields)| Some((name, record(fields)?))).collect();
         Self { records, readable: true }
     }
 
@@ -184,8 +182,8 @@ impl Usage {
     /// # Errors
     /// When the disk refuses.
     pub fn save(&self, files: &mut dyn Files, root: &str) -> Result<(), FileError> {
-        let map: BTreeMap<&String, BTreeMap<&String, &Value>> =
-            self.records.iter().map(|(name, record)| (name, record.0.iter().collect())).collect();
+        let map: BTreeMap<&String, &BTreeMap<String, Value>> =
+            self.records.iter().map(|(name, record)| (name, &record.0)).collect();
         let text = serde_json::to_string_pretty(&map).unwrap_or_else(|_| "{}".to_owned());
         files.write(&format!("{root}/{FILE}"), text.as_bytes())
     }

@@ -110,9 +110,9 @@ fn plan_request(given: &Value) -> Value {
     let mut scaffolds = scaffolds(given);
     let inputs = inputs(given, flag(given, "native", false));
     let (messages, tools) = (list(given, "messages"), list(given, "tools"));
-    let mut planned = plan(&messages, &tools, inputs, &mut scaffolds, &knobs);
+    let mut planned = plan(messages.clone(), tools, inputs, &mut scaffolds, &knobs);
     for _ in 1..given.get("repeat").and_then(Value::as_u64).unwrap_or(1) {
-        planned = plan(&planned.messages, &planned.tools, inputs, &mut scaffolds, &knobs);
+        planned = plan(planned.messages, planned.tools, inputs, &mut scaffolds, &knobs);
     }
     let mut answer = shown(&planned);
     let mut undone = planned.messages;
@@ -130,9 +130,9 @@ fn legacy_plan(given: &Value) -> Value {
     let knobs = older();
     let inputs = PlanInputs { layout: Layout::SystemAndThree, ..inputs(given, flag(given, "native", false)) };
     let mut scaffolds = Scaffolds::new(&knobs);
-    let mut planned = plan(&list(given, "messages"), &[], inputs, &mut scaffolds, &knobs);
+    let mut planned = plan(list(given, "messages"), Vec::new(), inputs, &mut scaffolds, &knobs);
     for _ in 1..given.get("repeat").and_then(Value::as_u64).unwrap_or(1) {
-        planned = plan(&planned.messages, &[], inputs, &mut scaffolds, &knobs);
+        planned = plan(planned.messages, Vec::new(), inputs, &mut scaffolds, &knobs);
     }
     Value::Object(shown(&planned))
 }
@@ -185,7 +185,7 @@ fn anthropic_wire(given: &Value) -> Value {
     let knobs = Breakpoints::default();
     let mut scaffolds = Scaffolds::new(&knobs);
     let planned =
-        plan(&list(given, "messages"), &list(given, "tools"), inputs(given, true), &mut scaffolds, &knobs);
+        plan(list(given, "messages"), list(given, "tools"), inputs(given, true), &mut scaffolds, &knobs);
     let request = anthropic::convert(&planned.messages);
     let blocks = request.system.as_ref().and_then(Value::as_array);
     let marked: Option<Vec<usize>> = blocks.map(|blocks| {
