@@ -19,6 +19,7 @@ pub mod leases;
 pub mod lifecycle;
 pub mod lineage;
 mod listing;
+mod pool;
 pub mod prompts;
 pub mod record;
 pub mod resume;

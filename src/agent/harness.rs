@@ -25,6 +25,7 @@ mod session;
 
 use std::collections::BTreeMap;
 
+use crate::agent::breakpoints::Placer;
 use crate::agent::compress::{estimate, handoff};
 use crate::agent::cron::Scheduler;
 use crate::agent::guard::Guard;
@@ -109,6 +110,8 @@ pub struct Harness<M> {
     store: Store,
     cache: Box<dyn PrefixCache>,
     recorder: Recorder,
+    /// Says where requests carry cache markers.
+    placer: Placer,
     /// Who answers.
     pub model: M,
     sessions: BTreeMap<Name, Session>,
@@ -156,6 +159,7 @@ impl<M: Model> Harness<M> {
             store: parts.store.with_handoff_split(handoff::split).with_faults(parts.faults.clone()),
             cache: parts.cache,
             recorder,
+            placer: Placer::default(),
             model,
             sessions: BTreeMap::new(),
             open: None,

@@ -7,7 +7,8 @@
 use std::sync::OnceLock;
 
 use aho_corasick::{AhoCorasick, AhoCorasickBuilder};
-use regex::{Regex, RegexBuilder, bytes};
+use regex::{Regex, RegexBuilder};
+use regex_automata::{meta, util::syntax};
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::{Hir, HirKind};
 
@@ -46,7 +47,7 @@ pub struct Pattern {
     dot_all: bool,
     whole: OnceLock<Regex>,
     /// `None` when the pattern asks for letters that ASCII does not have.
-    plain: OnceLock<Option<bytes::Regex>>,
+    plain: OnceLock<Option<meta::Regex>>,
 }
 
 /// Most bytes that a compiled pattern may take.
@@ -76,11 +77,16 @@ impl Pattern {
         })
     }
 
-    fn plain(&self) -> Option<&bytes::Regex> {
+    fn plain(&self) -> Option<&meta::Regex> {
         let built = self.plain.get_or_init(|| {
-            let mut builder = bytes::RegexBuilder::new(&self.source);
-            builder.case_insensitive(true).dot_matches_new_line(self.dot_all).size_limit(PATTERN_BYTES);
-            builder.unicode(false).build().ok()
+            let syntax = syntax::Config::new().case_insensitive(true).dot_matches_new_line(self.dot_all);
+            // A sieve has found the words already, and commands are too short for what takes longest to build.
+            let engine = meta::Config::new().auto_prefilter(false).onepass(false).dfa(false);
+            meta::Regex::builder()
+                .syntax(syntax.unicode(false).utf8(false))
+                .configure(engine.utf8_empty(false).nfa_size_limit(Some(PATTERN_BYTES)))
+                .build(&self.source)
+                .ok()
         });
         built.as_ref()
     }
@@ -88,7 +94,7 @@ impl Pattern {
     /// True when it matches somewhere in the text.
     pub fn is_match(&self, text: &str) -> bool {
         match self.plain().filter(|_| text.is_ascii()) {
-            Some(plain) => plain.is_match(text.as_bytes()),
+            Some(plain) => plain.is_match(text),
             None => self.whole().is_match(text),
         }
     }

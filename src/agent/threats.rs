@@ -168,6 +168,9 @@ impl Scanner {
 
     fn invisible(&self, text: &str) -> BTreeSet<char> {
         let mut found = BTreeSet::new();
+        if text.is_ascii() {
+            return found;
+        }
         let mut before = None;
         let mut characters = text.chars().peekable();
         while let Some(character) = characters.next() {

@@ -6,6 +6,7 @@ use std::path::Path;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension as _, Params, Row as SqlRow};
 
+use super::pool::Pooled;
 use super::{StoreError, schema, tokenizer, whole};
 use crate::policy::{self, Index, IndexWhen};
 use crate::wire::Row;
@@ -27,7 +28,7 @@ const TEMPORARY_CACHE_KIB: i64 = 16_384;
 /// One session store.
 #[derive(Debug)]
 pub struct Store {
-    pub(super) connection: Connection,
+    pub(super) connection: Pooled,
     pub(super) knobs: policy::Store,
     pub(super) split: HandoffSplit,
     in_memory: bool,
@@ -43,7 +44,7 @@ impl Store {
     /// [`StoreError::Sqlite`] when SQLite lacks something that the store needs.
     pub fn open_in_memory(knobs: &policy::Store) -> Result<Self, StoreError> {
         let knobs = resolved(knobs, IndexWhen::Search);
-        Self::over(schema::open_image(&knobs)?, &knobs, true)
+        Self::over(Pooled::in_memory(&knobs)?, &knobs, true)
     }
 
     /// An empty store in a file without a name, which goes with the connection: memory holds no more than a cache of it,
@@ -62,7 +63,7 @@ impl Store {
         connection.pragma_update_and_check(None, "journal_mode", "MEMORY", |_| Ok(()))?;
         connection.pragma_update(None, "synchronous", "OFF")?;
         schema::create(&connection, &knobs)?;
-        Self::over(connection, &knobs, true)
+        Self::over(Pooled::once(connection), &knobs, true)
     }
 
     /// The store of a file, which is made when it is missing. Only its owner may read it, where the platform knows
@@ -95,10 +96,10 @@ impl Store {
             // A file keeps the indexes that it was made with.
             schema::adopt(&connection, &mut knobs)?;
         }
-        Self::over(connection, &knobs, false)
+        Self::over(Pooled::once(connection), &knobs, false)
     }
 
-    fn over(connection: Connection, knobs: &policy::Store, in_memory: bool) -> Result<Self, StoreError> {
+    fn over(connection: Pooled, knobs: &policy::Store, in_memory: bool) -> Result<Self, StoreError> {
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
         // The plan of a statement must not hang on what is bound to it; nor is it made again for each value.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
@@ -177,9 +178,11 @@ impl Store {
         &self,
         run: &mut dyn FnMut(&Self) -> Result<T, E>,
     ) -> Result<T, E> {
-        let (begin, commit, rollback) = match self.depth.get() {
-            0 => ("BEGIN IMMEDIATE", "COMMIT", "ROLLBACK"),
-            _ => ("SAVEPOINT inner", "RELEASE inner", "ROLLBACK TO inner"),
+        let nested = self.depth.get() > 0 || self.connection.is_transaction();
+        let (begin, commit, rollback) = if nested {
+            ("SAVEPOINT inner", "RELEASE inner", "ROLLBACK TO inner")
+        } else {
+            ("BEGIN IMMEDIATE", "COMMIT", "ROLLBACK")
         };
         if self.depth.get() == 0 {
             self.meet_fault()?;
@@ -195,7 +198,7 @@ impl Store {
         } else {
             // The first failure says more than that of the rollback could.
             let _ = self.execute(rollback, []);
-            if self.depth.get() > 0 {
+            if nested {
                 let _ = self.execute(commit, []);
             }
         }

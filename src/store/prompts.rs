@@ -24,12 +24,12 @@ impl Store {
         Ok(hash)
     }
 
-    /// Removes prompts that no session refers to.
-    pub(super) fn sweep_prompts(&self) -> Result<(), StoreError> {
+    /// Removes a prompt that a session has given up, unless another refers to it.
+    pub(super) fn release_prompt(&self, hash: &str) -> Result<(), StoreError> {
         self.execute(
-            "DELETE FROM system_prompts WHERE hash NOT IN
-                 (SELECT system_prompt_hash FROM sessions WHERE system_prompt_hash IS NOT NULL)",
-            [],
+            "DELETE FROM system_prompts WHERE hash = ?1
+                 AND NOT EXISTS (SELECT 1 FROM sessions WHERE system_prompt_hash = ?1)",
+            [hash],
         )?;
         Ok(())
     }
@@ -40,12 +40,17 @@ impl Store {
     /// [`StoreError::NoSession`] when there is no such session.
     pub fn store_prompt(&self, session: &str, prompt: Option<&str>) -> Result<(), StoreError> {
         self.write(|_| {
-            let hash = prompt.map(|prompt| self.put_prompt(prompt)).transpose()?;
-            let sql = "UPDATE sessions SET system_prompt_hash = ?2 WHERE id = ?1";
-            if self.execute(sql, params![session, hash])? == 0 {
+            let held = "SELECT system_prompt_hash FROM sessions WHERE id = ?1";
+            let Some(before) = self.one(held, [session], |row| row.get::<_, Option<String>>(0))? else {
                 return Err(StoreError::NoSession(session.to_owned()));
+            };
+            let hash = prompt.map(|prompt| self.put_prompt(prompt)).transpose()?;
+            if before == hash {
+                return Ok(());
             }
-            self.sweep_prompts()
+            let sql = "UPDATE sessions SET system_prompt_hash = ?2 WHERE id = ?1";
+            self.execute(sql, params![session, hash])?;
+            before.map_or(Ok(()), |before| self.release_prompt(&before))
         })
     }
 
@@ -69,5 +74,30 @@ impl Store {
     pub fn prompt_count(&self) -> Result<u64, StoreError> {
         let count = self.one("SELECT count(*) FROM system_prompts", [], |row| row.get::<_, i64>(0))?;
         Ok(count.map_or(0, i64::unsigned_abs))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::policy;
+    use crate::store::{NewSession, Store};
+
+    #[test]
+    fn a_prompt_stays_as_long_as_a_session_refers_to_it() {
+        let store = Store::open_in_memory(&policy::Store::default()).unwrap();
+        let with = |id, prompt| NewSession { system_prompt: Some(prompt), ..NewSession::of(id, "cli") };
+        store.create_session(&with("a", "one"), 0).unwrap();
+        store.create_session(&with("b", "one"), 0).unwrap();
+        // A session that is there keeps the prompt that it has.
+        store.create_session(&with("b", "two"), 0).unwrap();
+        assert_eq!((store.prompt_count().unwrap(), store.read_prompt("b").unwrap()), (1, Some("one".into())));
+        store.store_prompt("a", Some("three")).unwrap();
+        assert_eq!(store.prompt_count().unwrap(), 2);
+        store.store_prompt("b", None).unwrap();
+        assert_eq!((store.prompt_count().unwrap(), store.read_prompt("b").unwrap()), (1, None));
+        store.store_prompt("a", Some("three")).unwrap();
+        assert_eq!(store.read_prompt("a").unwrap(), Some("three".into()));
+        assert!(store.store_prompt("c", Some("four")).is_err());
+        assert_eq!(store.prompt_count().unwrap(), 1);
     }
 }

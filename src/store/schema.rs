@@ -38,6 +38,7 @@ CREATE TABLE sessions (
     compression_recovery_deadline REAL, compression_overload_streak INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 CREATE INDEX sessions_parent ON sessions(parent_session_id) WHERE parent_session_id IS NOT NULL;
+CREATE INDEX sessions_prompt ON sessions(system_prompt_hash) WHERE system_prompt_hash IS NOT NULL;
 CREATE UNIQUE INDEX sessions_title ON sessions(title) WHERE title IS NOT NULL;
 CREATE TABLE messages (
     id INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT NOT NULL, role TEXT NOT NULL, content,
@@ -292,7 +293,28 @@ pub fn adopt(connection: &Connection, knobs: &mut policy::Store) -> Result<(), S
     Ok(())
 }
 
-type Key = (Vec<Index>, IndexWhen, u64, u64);
+/// All that a database is made by: two of one make are the same byte for byte.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Make {
+    indexes: Vec<Index>,
+    index_when: IndexWhen,
+    index_tool_chars: u64,
+    schema_version: u64,
+    page_bytes: u64,
+}
+
+impl Make {
+    /// The make that a policy asks for.
+    pub fn of(knobs: &policy::Store) -> Self {
+        Self {
+            indexes: knobs.indexes.clone(),
+            index_when: knobs.index_when,
+            index_tool_chars: knobs.index_tool_chars,
+            schema_version: knobs.schema_version,
+            page_bytes: knobs.page_bytes,
+        }
+    }
+}
 
 /// A database in memory with everything created.
 ///
@@ -307,15 +329,17 @@ pub fn open_image(knobs: &policy::Store) -> Result<Connection, StoreError> {
     connection.deserialize_read_exact(MAIN_DB, &image[..], image.len(), false)?;
     // Nobody else can open it: no transaction has to ask for it, or to see what another did.
     connection.pragma_update_and_check(None, "locking_mode", "EXCLUSIVE", |_| Ok(()))?;
+    // What is written stays in the cache: behind it is memory as well.
+    connection.pragma_update(None, "cache_spill", false)?;
     Ok(connection)
 }
 
 fn image(knobs: &policy::Store) -> Result<Arc<Vec<u8>>, StoreError> {
-    static IMAGES: Mutex<BTreeMap<Key, Arc<Vec<u8>>>> = Mutex::new(BTreeMap::new());
-    let key = (knobs.indexes.clone(), knobs.index_when, knobs.index_tool_chars, knobs.schema_version);
+    static IMAGES: Mutex<BTreeMap<Make, Arc<Vec<u8>>>> = Mutex::new(BTreeMap::new());
+    let make = Make::of(knobs);
     // A thread that panicked while holding the lock left at worst one image less.
     let mut images = IMAGES.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(image) = images.get(&key) {
+    if let Some(image) = images.get(&make) {
         return Ok(Arc::clone(image));
     }
     let mut connection = Connection::open_in_memory()?;
@@ -323,6 +347,6 @@ fn image(knobs: &policy::Store) -> Result<Arc<Vec<u8>>, StoreError> {
     tokenizer::register(&connection)?;
     create(&connection, knobs)?;
     let image = Arc::new(connection.serialize(MAIN_DB)?.to_vec());
-    images.insert(key, Arc::clone(&image));
+    images.insert(make, Arc::clone(&image));
     Ok(image)
 }

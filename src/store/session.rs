@@ -195,8 +195,9 @@ impl Store {
             if new.parent.is_some() {
                 self.inherit(new.id)?;
             }
-            if hash.is_some() {
-                self.sweep_prompts()?;
+            // A session that was there already may have kept its own.
+            if let Some(hash) = hash {
+                self.release_prompt(&hash)?;
             }
             Ok(())
         })

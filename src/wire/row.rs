@@ -6,7 +6,7 @@
 use serde_json::{Map, Value, json};
 
 /// Who speaks.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
     /// The system prompt.
     System,

@@ -4,6 +4,8 @@
 //! the conversation, which is lengthened until it holds every message that can carry a marker. Called for each
 //! request of the runtime.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use crate::agent::breakpoints::plan::{Mark, plan_for};
@@ -16,23 +18,23 @@ use crate::wire::{Level, Role, Row};
 /// Rows of the first tail; four marked messages and what lies between them.
 const TAIL_ROWS: usize = 12;
 
-/// Places the markers of one session's requests, under one policy.
+/// Plans that are kept for one route; conversations have few shapes, but a long life may meet many.
+const PLANS_MAX: usize = 1_024;
+
+/// Places the markers of requests under one policy.
 ///
-/// Markers do not depend on words, only on who speaks in the tail, so that the plan of the request before mostly
-/// serves the next one too.
+/// Markers do not depend on words, only on who speaks in the tail, so that a plan serves every request of its shape.
 #[derive(Debug, Clone, Default)]
 pub struct Placer {
-    last: Option<Planned>,
+    routes: Vec<(Route, BTreeMap<Shape, Vec<Mark>>)>,
 }
 
-/// A plan with everything that it was made of.
-#[derive(Debug, Clone)]
-struct Planned {
-    route: Route,
+/// All that a plan depends on besides route and policy.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Shape {
     system: System,
     tools: bool,
-    outline: Vec<Outline>,
-    marks: Vec<Mark>,
+    tail: Vec<Outline>,
 }
 
 impl Placer {
@@ -55,8 +57,9 @@ impl Placer {
                 start -= 1;
             }
             let sent: Vec<usize> = (start..rows.len()).filter(|&row| !rows[row].flag(PREFILL)).collect();
-            let outline: Vec<Outline> = sent.iter().map(|&row| Outline::of(&rows[row])).collect();
-            let marks = self.plan(outline, System::of(system, static_prefix), tools > 0, route, knobs);
+            let tail = sent.iter().map(|&row| Outline::of(&rows[row])).collect();
+            let shape = Shape { system: System::of(system, static_prefix), tools: tools > 0, tail };
+            let marks = self.plan(shape, route, knobs);
             let on_rows =
                 marks.iter().filter(|mark| matches!(mark, Mark::Message { message, .. } if *message > 0));
             let on_rows = on_rows.count();
@@ -72,28 +75,29 @@ impl Placer {
         }
     }
 
-    fn plan(
-        &mut self,
-        outline: Vec<Outline>,
-        system: System,
-        tools: bool,
-        route: &Route,
-        knobs: &Breakpoints,
-    ) -> &[Mark] {
-        let serves = self.last.as_ref().is_some_and(|last| {
-            last.outline == outline && last.tools == tools && last.system == system && last.route == *route
+    fn plan(&mut self, shape: Shape, route: &Route, knobs: &Breakpoints) -> &[Mark] {
+        let known = self.routes.iter().position(|(known, _)| known == route);
+        let at = known.unwrap_or_else(|| {
+            self.routes.push((route.clone(), BTreeMap::new()));
+            self.routes.len() - 1
         });
-        if !serves {
-            let tier = ttl::resolve(&Value::from(knobs.ttl.as_str()), "cli", &route.provider, &route.model);
-            let (system_text, static_prefix) = system.texts();
-            let mut messages = vec![json!({ "role": "system", "content": system_text })];
-            messages.extend(outline.iter().map(Outline::message));
-            let table = vec![json!({ "name": "t" }); usize::from(tools)];
-            let mut scaffolds = Scaffolds::new(knobs);
-            let plan = plan_for(messages, table, route, tier, static_prefix, &mut scaffolds, knobs);
-            self.last = Some(Planned { route: route.clone(), system, tools, outline, marks: plan.marks() });
+        let plans = &mut self.routes[at].1;
+        if plans.len() == PLANS_MAX {
+            plans.clear();
         }
-        self.last.as_ref().map_or(&[], |last| &last.marks)
+        plans.entry(shape).or_insert_with_key(|shape| shape.plan(route, knobs))
+    }
+}
+
+impl Shape {
+    fn plan(&self, route: &Route, knobs: &Breakpoints) -> Vec<Mark> {
+        let tier = ttl::resolve(&Value::from(knobs.ttl.as_str()), "cli", &route.provider, &route.model);
+        let (system, static_prefix) = self.system.texts();
+        let mut messages = vec![json!({ "role": "system", "content": system })];
+        messages.extend(self.tail.iter().map(Outline::message));
+        let table = vec![json!({ "name": "t" }); usize::from(self.tools)];
+        let mut scaffolds = Scaffolds::new(knobs);
+        plan_for(messages, table, route, tier, static_prefix, &mut scaffolds, knobs).marks()
     }
 }
 
@@ -114,7 +118,7 @@ fn place(mark: Mark, transcript: &Transcript, tools: usize, sent: &[usize]) -> O
 }
 
 /// What the plan looks at in the system prompt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum System {
     /// No text.
     Empty,
@@ -149,7 +153,7 @@ impl System {
 }
 
 /// What the plan looks at in a message; its words do not matter.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Outline {
     role: Role,
     empty: bool,

@@ -17,8 +17,8 @@ pub struct Homes {
 /// Folds a command into the spelling that the rules know (Hermes tools/approval_detection.py:521).
 pub fn normalize(command: &str, homes: &Homes) -> String {
     let text = strip_escapes(command);
-    let text: String = text.nfkc().collect();
-    let text = text.replace("\\\r\n", "").replace("\\\n", "");
+    let text = if text.is_ascii() { text } else { text.nfkc().collect() };
+    let text = if text.contains('\\') { text.replace("\\\r\n", "").replace("\\\n", "") } else { text };
     let text = fold_home(&text, &homes.agent, "~/.hermes");
     let text = fold_home(&text, &homes.user, "~");
     let text = unescape(&text);
@@ -113,8 +113,10 @@ fn ends_path(ch: char) -> bool {
 /// Writes `short` for every path that begins with `home`; homes of fewer than two components are left alone.
 fn fold_home(text: &str, home: &str, short: &str) -> String {
     let home = home.trim_end_matches(['/', '\\']);
-    let components = home.split(['/', '\\']).filter(|part| !part.is_empty()).count();
-    if components < 2 {
+    let mut components = home.split(['/', '\\']).filter(|part| !part.is_empty());
+    let own = components.next_back().unwrap_or("");
+    // Only slashes may be written otherwise: without the last name there is no home.
+    if components.next().is_none() || !text.contains(own) {
         return text.to_owned();
     }
     let first = home.chars().next().unwrap_or('/');
@@ -163,6 +165,9 @@ fn behind_home<'a>(text: &'a str, home: &str) -> Option<&'a str> {
 
 /// Every backslash that stands before something other than a newline goes.
 fn unescape(text: &str) -> String {
+    if !text.contains('\\') {
+        return text.to_owned();
+    }
     let mut kept = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
     while let Some(ch) = chars.next() {
@@ -178,6 +183,9 @@ fn unescape(text: &str) -> String {
 }
 
 fn drop_empty_quotes(text: &str) -> String {
+    if !text.contains("''") && !text.contains("\"\"") {
+        return text.to_owned();
+    }
     let mut kept = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
     while let Some(ch) = chars.next() {

@@ -92,7 +92,7 @@ impl<M: Model> Run<'_, M> {
         let system = self.session.system.as_str();
         let stable = self.session.static_prefix.as_deref();
         let knobs = &self.harness.policy.breakpoints;
-        let mut marks = self.session.placer.positions(&agent.transcript, system, stable, &route, knobs);
+        let mut marks = self.harness.placer.positions(&agent.transcript, system, stable, &route, knobs);
         if self.session.depth > 0 {
             for (_, ttl) in &mut marks {
                 *ttl = delegate::child_ttl(*ttl);

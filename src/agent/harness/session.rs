@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::agent::breakpoints::Placer;
 use crate::agent::compress::carry::{Carried, Todo};
 use crate::agent::compress::{Compressor, ModelFacts, State};
 use crate::agent::memory::MemoryStore;
@@ -135,8 +134,6 @@ pub struct Session {
     pub followed: BTreeMap<String, bool>,
     /// Its view of memory.
     pub memory: MemoryStore,
-    /// Where its requests carry cache markers.
-    pub placer: Placer,
     /// Its compressor.
     pub compressor: Compressor,
     /// Its todo list.
@@ -220,7 +217,6 @@ impl Session {
             deliver_to: None,
             followed: BTreeMap::new(),
             memory,
-            placer: Placer::default(),
             compressor: Compressor::new(&policy.compress, model, State::default()),
             todos: Vec::new(),
             carried: Carried::default(),

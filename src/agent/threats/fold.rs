@@ -26,12 +26,16 @@ pub(super) fn fold(text: &str, hardened: bool) -> Vec<u8> {
         return folded;
     }
     // Differs: what a reader does not see is not read, and what looks like a Latin letter is one.
-    for character in text.nfkd().filter(|c| !is_unseen(*c)) {
-        let byte = class(look_alike(character));
+    let mut push = |byte: u8| {
         if byte.is_ascii_whitespace() && folded.last() == Some(&b',') {
             folded.pop();
         }
         folded.push(byte);
+    };
+    if text.is_ascii() {
+        text.bytes().for_each(push);
+    } else {
+        text.nfkd().filter(|c| !is_unseen(*c)).for_each(|character| push(class(look_alike(character))));
     }
     folded
 }

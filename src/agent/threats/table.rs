@@ -3,6 +3,8 @@
 //! A long gap written as a repetition would cost the engine as many states as characters. Here the parts are
 //! searched one by one and the gaps are checked by arithmetic. Called by the scanner only.
 
+use std::cell::OnceCell;
+
 use regex::bytes::{Regex, RegexBuilder};
 use serde::Deserialize;
 
@@ -147,20 +149,24 @@ struct Span {
     end: usize,
 }
 
-/// How many stop characters stand before each position.
-pub(super) struct Stops {
-    newlines: Vec<u32>,
-    greater: Vec<u32>,
+/// How many stop characters stand before each position; counted once for all rows, when a row first asks.
+pub(super) struct Stops<'a> {
+    text: &'a [u8],
+    newlines: OnceCell<Vec<u32>>,
+    greater: OnceCell<Vec<u32>>,
 }
 
-impl Stops {
-    /// Counts both kinds once for all rows.
-    pub(super) fn of(text: &[u8]) -> Self {
-        Self { newlines: counts(text, b'\n'), greater: counts(text, b'>') }
+impl<'a> Stops<'a> {
+    pub(super) fn of(text: &'a [u8]) -> Self {
+        Self { text, newlines: OnceCell::new(), greater: OnceCell::new() }
     }
 
     fn none_between(&self, stop: Stop, from: usize, to: usize) -> bool {
-        let counts = if stop == Stop::Newline { &self.newlines } else { &self.greater };
+        let (counted, wanted) = match stop {
+            Stop::Newline => (&self.newlines, b'\n'),
+            Stop::GreaterThan => (&self.greater, b'>'),
+        };
+        let counts = counted.get_or_init(|| counts(self.text, wanted));
         counts.get(from) == counts.get(to)
     }
 }
@@ -186,7 +192,7 @@ impl Row {
     }
 
     /// True when the row occurs anywhere in the folded text.
-    pub(super) fn matches(&self, text: &[u8], stops: &Stops) -> bool {
+    pub(super) fn matches(&self, text: &[u8], stops: &Stops<'_>) -> bool {
         let Some((first, rest)) = self.parts.split_first() else { return false };
         if rest.is_empty() {
             return match &self.unless {
@@ -208,7 +214,7 @@ impl Row {
 
     /// The later spans that follow an earlier one closely enough. The nearest earlier one is the best for both the
     /// distance and the stop characters, so one pass suffices.
-    fn step(&self, earlier: &[Span], later: &[Span], gap: usize, stops: &Stops) -> Vec<Span> {
+    fn step(&self, earlier: &[Span], later: &[Span], gap: usize, stops: &Stops<'_>) -> Vec<Span> {
         let mut next = 0;
         let mut kept = Vec::new();
         for span in later {
