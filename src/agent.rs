@@ -23,3 +23,16 @@ pub mod tools;
 pub mod transcript;
 pub mod turn;
 pub mod yaml;
+
+use crate::policy::Policy;
+
+/// Compiles the patterns that nearly every run asks for, as the first run would: it changes no outcome. A command that
+/// is about to play calls it on a thread of its own.
+pub fn warm_up() {
+    let policy = Policy::default();
+    let _ = guard::classify("rm -rf ./dist", &guard::normalize::Homes::default(), &policy.guard);
+    let _ = compress::redact::secrets("a sentence");
+    let _ = turn::text::visible("a sentence");
+    let _ = turn::text::announces_a_step("a sentence", &policy.turn);
+    let _ = threats::Scanner::new(&policy.threats).scan("a sentence", threats::Scope::Strict);
+}

@@ -165,6 +165,7 @@ pub fn main() -> ExitCode {
 }
 
 fn answer(cli: Cli) -> CommandResult {
+    std::thread::spawn(crate::agent::warm_up);
     match cli.command {
         Some(Command::Selftest(args)) => selftest::run(&args),
         Some(Command::Breaks(args)) => breaks::run(&args),

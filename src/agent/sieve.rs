@@ -152,6 +152,27 @@ impl Sieve {
     }
 }
 
+/// A list of patterns that are searched in any case, each compiled when a text first holds a word that it needs.
+#[derive(Debug)]
+pub struct Patterns {
+    sieve: Sieve,
+    patterns: Vec<Pattern>,
+}
+
+impl Patterns {
+    /// The patterns of these sources. Their owner tests that they compile.
+    pub fn of(sources: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        let patterns: Vec<Pattern> = sources.into_iter().map(|source| Pattern::new(source, false)).collect();
+        Self { sieve: Sieve::of(patterns.iter().map(|pattern| [pattern.source()])), patterns }
+    }
+
+    /// True when one of them matches somewhere in the text.
+    pub fn is_match(&self, text: &str) -> bool {
+        let candidates = self.sieve.candidates(text.as_bytes());
+        self.patterns.iter().zip(candidates).any(|(pattern, candidate)| candidate && pattern.is_match(text))
+    }
+}
+
 /// Words of which one occurs in every match, in lower case; `None` when the pattern needs no word.
 fn needed(pattern: &str) -> Option<Vec<String>> {
     // Without Unicode classes the tree is small; classes are not looked into anyway.

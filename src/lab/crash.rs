@@ -15,8 +15,8 @@ use serde::Serialize;
 
 use crate::agent::compress::history::is_standing;
 use crate::lab::explore::generate::CLOSED;
-use crate::lab::explore::in_order;
 use crate::lab::play::{Plan, PlayError, play};
+use crate::lab::runs::each_on;
 use crate::laws;
 use crate::ledger::{Lane, Ledger, What};
 use crate::policy::Overlay;
@@ -85,7 +85,7 @@ pub fn crash_every_step(
         .map(|event| event.n)
         .filter(|n| n.is_multiple_of(step.max(1)) || *n == 1)
         .collect();
-    let runs = in_order(&places, threads, |event| one(scenario, plan, &whole, *event));
+    let runs = each_on(&places, threads, |event| one(scenario, plan, &whole, *event));
     let mut crashes = Crashes {
         schema: SCHEMA,
         scenario: scenario.name.clone(),

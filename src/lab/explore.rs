@@ -20,6 +20,7 @@ use serde::Serialize;
 
 use crate::lab::breaks::Break;
 use crate::lab::play::{Plan, play};
+use crate::lab::runs::each_on;
 use crate::laws;
 use crate::ledger::{Ledger, What, first_difference};
 use crate::scenario;
@@ -274,7 +275,7 @@ pub fn search(search: &Search, go_on: &(dyn Fn() -> bool + Sync)) -> Report {
         }
     }
     first.truncate(FINDINGS_MAX);
-    let shrunk = in_order(&first, search.threads, |(seed, failure, seeds)| {
+    let shrunk = each_on(&first, search.threads, |(seed, failure, seeds)| {
         let draft = draft_of(*seed, &search.hidden);
         let acts_before = draft.steps.len();
         let (draft, failure) = shrink::shrink(draft, failure.clone(), search.twice);
@@ -354,31 +355,4 @@ fn spread(search: &Search, go_on: &(dyn Fn() -> bool + Sync)) -> Vec<Tally> {
             .collect();
         workers.into_iter().map(|worker| worker.join().expect("a panic of a run is caught")).collect()
     })
-}
-
-/// Does a piece of work for every item, on several threads; answers come in the order of the items.
-pub(crate) fn in_order<T: Sync, R: Send>(
-    items: &[T],
-    threads: NonZeroUsize,
-    work: impl Fn(&T) -> R + Sync,
-) -> Vec<R> {
-    let threads = threads.get().min(items.len().max(1));
-    let mut slots: Vec<Option<R>> = items.iter().map(|_| None).collect();
-    std::thread::scope(|scope| {
-        let work = &work;
-        let workers: Vec<_> = (0..threads)
-            .map(|first| {
-                scope.spawn(move || {
-                    let mine = (first..items.len()).step_by(threads);
-                    mine.map(|index| (index, work(&items[index]))).collect::<Vec<_>>()
-                })
-            })
-            .collect();
-        for worker in workers {
-            for (index, result) in worker.join().expect("a piece of work does not panic") {
-                slots[index] = Some(result);
-            }
-        }
-    });
-    slots.into_iter().map(|slot| slot.expect("every item was worked on")).collect()
 }

@@ -1,10 +1,11 @@
 //! Intact and broken runs of many breaks, played once each and side by side.
 //!
-//! Breaks that share a scenario and the knobs beside it share their intact run. Runs are spread over threads by
-//! place and put back in order, so any number of threads gives the same result.
+//! Breaks that share a scenario and the knobs beside it share their intact run. Threads take one run after another,
+//! which are put back in order, so any number of threads gives the same result.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::lab::breaks::{Break, shipped_scenario};
 use crate::lab::play::{Plan, PlayError, play};
@@ -81,28 +82,26 @@ fn in_order(jobs: &[(&Scenario, Plan)], threads: NonZeroUsize) -> Result<Vec<Jud
         let verdict = laws::judge(&ledger);
         Ok(Judged { ledger, verdict })
     };
-    spread(jobs, threads, run).into_iter().collect()
+    each_on(jobs, threads, run).into_iter().collect()
 }
 
 /// What `run` makes of every job, in their order, on as many threads as the machine offers.
 pub fn each<J: Sync, R: Send>(jobs: &[J], run: impl Fn(&J) -> R + Sync) -> Vec<R> {
-    spread(jobs, threads(), run)
+    each_on(jobs, threads(), run)
 }
 
-fn spread<J: Sync, R: Send>(jobs: &[J], threads: NonZeroUsize, run: impl Fn(&J) -> R + Sync) -> Vec<R> {
+/// The same on so many threads.
+pub fn each_on<J: Sync, R: Send>(jobs: &[J], threads: NonZeroUsize, run: impl Fn(&J) -> R + Sync) -> Vec<R> {
     let threads = threads.get().min(jobs.len().max(1));
-    let run = &run;
+    let (run, next) = (&run, &AtomicUsize::new(0));
     let mut slots: Vec<Option<R>> = Vec::new();
     slots.resize_with(jobs.len(), || None);
     std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads)
-            .map(|first| {
-                scope.spawn(move || {
-                    let mine = (first..jobs.len()).step_by(threads);
-                    mine.map(|index| (index, run(&jobs[index]))).collect::<Vec<_>>()
-                })
-            })
-            .collect();
+        // Whoever is free takes the next job.
+        let take = move || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|index| *index < jobs.len());
+        let work =
+            move || std::iter::from_fn(take).map(|index| (index, run(&jobs[index]))).collect::<Vec<_>>();
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
         for worker in workers {
             for (index, result) in worker.join().expect("a run does not panic") {
                 slots[index] = Some(result);

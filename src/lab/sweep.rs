@@ -13,10 +13,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use crate::lab::explore::in_order;
 use crate::lab::figures;
 use crate::lab::life::{self, Kind, Lived, Where};
 use crate::lab::play::{Plan, play};
+use crate::lab::runs::each_on;
 use crate::ledger::hex;
 use crate::policy::{Overlay, Policy};
 use crate::scenario::Scenario;
@@ -213,7 +213,7 @@ impl Sweep {
             return Err(format!("{total} runs; a sweep has at most {POINTS_MAX}"));
         }
         let mine: Vec<u64> = (0..total).filter(|index| index % shard.1 == shard.0 - 1).collect();
-        let rows = in_order(&mine, threads, |index| {
+        let rows = each_on(&mine, threads, |index| {
             let point = &points[usize::try_from(index / self.seeds).unwrap_or(0)];
             let seed = index % self.seeds + 1;
             let knobs = self.axes.iter().map(|axis| axis.knob.clone()).zip(point.iter().cloned()).collect();

@@ -6,23 +6,43 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use crate::agent::sieve::{Lazy, Sieve};
+
 fn pattern(source: &str) -> Regex {
     Regex::new(source).expect("the patterns of this module are constants and are tested")
 }
 
-static SECRETS: LazyLock<Vec<(Regex, &'static str)>> = LazyLock::new(|| {
-    vec![
-        (pattern(r"\b(?:sk|pk|rk)-[A-Za-z0-9_\-]{16,}"), "[REDACTED]"),
-        (pattern(r"\bgh[pousr]_[A-Za-z0-9]{20,}"), "[REDACTED]"),
-        (pattern(r"\bAKIA[0-9A-Z]{16}\b"), "[REDACTED]"),
-        (pattern(r"\bxox[abprs]-[A-Za-z0-9\-]{10,}"), "[REDACTED]"),
-        (pattern(r"(?i)\bbearer\s+[A-Za-z0-9._\-]{16,}"), "Bearer [REDACTED]"),
+/// What credentials look like, each with what takes its place. Few texts hold any.
+struct Secrets {
+    sieve: Sieve,
+    forms: Vec<(Lazy<Regex>, &'static str)>,
+}
+
+static SECRETS: LazyLock<Secrets> = LazyLock::new(|| {
+    let any_case: fn(&str) -> Regex = |source| pattern(&format!("(?i){source}"));
+    let as_written: fn(&str) -> Regex = pattern;
+    let forms = vec![
+        (Lazy::new(r"\b(?:sk|pk|rk)-[A-Za-z0-9_\-]{16,}", as_written), "[REDACTED]"),
+        (Lazy::new(r"\bgh[pousr]_[A-Za-z0-9]{20,}", as_written), "[REDACTED]"),
+        (Lazy::new(r"\bAKIA[0-9A-Z]{16}\b", as_written), "[REDACTED]"),
+        (Lazy::new(r"\bxox[abprs]-[A-Za-z0-9\-]{10,}", as_written), "[REDACTED]"),
+        (Lazy::new(r"\bbearer\s+[A-Za-z0-9._\-]{16,}", any_case), "Bearer [REDACTED]"),
         (
-            pattern(r#"(?i)\b(api[_-]?key|secret|token|password|passwd)(["']?\s*[:=]\s*["']?)[^\s"',;]{8,}"#),
+            Lazy::new(
+                r#"\b(api[_-]?key|secret|token|password|passwd)(["']?\s*[:=]\s*["']?)[^\s"',;]{8,}"#,
+                any_case,
+            ),
             "$1$2[REDACTED]",
         ),
-        (pattern(r"(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?-----END [A-Z ]*PRIVATE KEY-----"), "[REDACTED]"),
-    ]
+        (
+            Lazy::new(
+                r"(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?-----END [A-Z ]*PRIVATE KEY-----",
+                as_written,
+            ),
+            "[REDACTED]",
+        ),
+    ];
+    Secrets { sieve: Sieve::of(forms.iter().map(|(form, _)| [form.source()])), forms }
 });
 static THINKING: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"(?is)<(think|thinking|reasoning)>.*?</(?:think|thinking|reasoning)>\s*"));
@@ -31,18 +51,17 @@ static MEDIA: LazyLock<Regex> =
 
 /// The text without anything that looks like a credential.
 pub fn secrets(text: &str) -> String {
+    let candidates = SECRETS.sieve.candidates(text.as_bytes());
     let mut text = text.to_owned();
-    for (pattern, instead) in SECRETS.iter() {
-        if pattern.is_match(&text) {
-            text = pattern.replace_all(&text, *instead).into_owned();
-        }
+    for ((form, instead), _) in SECRETS.forms.iter().zip(candidates).filter(|(_, candidate)| *candidate) {
+        text = form.get().replace_all(&text, *instead).into_owned();
     }
     text
 }
 
 /// The text without blocks of thinking.
 pub fn thinking(text: &str) -> String {
-    THINKING.replace_all(text, "").into_owned()
+    if text.contains('<') { THINKING.replace_all(text, "").into_owned() } else { text.to_owned() }
 }
 
 /// The text with inline media replaced by a note.

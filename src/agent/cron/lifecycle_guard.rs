@@ -7,12 +7,12 @@
 
 use std::sync::LazyLock;
 
-use regex::Regex;
+use crate::agent::sieve::Patterns;
 
-static SHAPES: LazyLock<Regex> = LazyLock::new(|| {
+static SHAPES: LazyLock<Patterns> = LazyLock::new(|| {
     let end = r#"(?:\s|$|[;&|)"'`<>])"#;
     let options = r"(?:-\S+(?:\s+[^\s\-]\S*)?\s+)*";
-    let pattern = [
+    Patterns::of([
         format!(r"\bhermes\s+{options}gateway\s+{options}(?:restart|stop|kill){end}"),
         r"\bsystemctl\b[^;|&\n]*\s(?:restart|stop|kill|disable|mask|try-restart|reload-or-restart)\s[^;|&\n]*\bhermes".to_owned(),
         r"\bservice\s+hermes\S*\s+(?:restart|stop)\b".to_owned(),
@@ -20,9 +20,7 @@ static SHAPES: LazyLock<Regex> = LazyLock::new(|| {
         r"\b(?:pkill|killall)\b[^;|&\n]*\b(?:hermes|gateway|python)".to_owned(),
         r"\btaskkill\b[^;|&\n]*\b(?:hermes|gateway|python)".to_owned(),
         r"\bkill\b[^;|\n]*(?:\$\(|`)\s*(?:pgrep|pidof)\b[^;|&\n]*\b(?:hermes|gateway|python)".to_owned(),
-    ]
-    .join("|");
-    Regex::new(&format!("(?i){pattern}")).expect("the pattern is written correctly")
+    ])
 });
 
 /// True when the text holds a command that would stop or restart the agent's gateway.

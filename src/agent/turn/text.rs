@@ -1,9 +1,11 @@
 //! What a reply says: visible text, announced steps, fragments, runaway repetition.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use regex::Regex;
 
+use crate::agent::sieve::Patterns;
 use crate::policy;
 
 static REASONING: LazyLock<Regex> = LazyLock::new(|| {
@@ -14,9 +16,10 @@ static REASONING: LazyLock<Regex> = LazyLock::new(|| {
 static OPENED: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(?i)<(?:think|thinking|reasoning|thought|reasoning_scratchpad)>").expect("a valid pattern")
 });
-static ANNOUNCED: LazyLock<Regex> = LazyLock::new(|| {
-    let openers = r"let me now|i['’]?ll now|i will now|now,? i['’]?ll|next[,:] i\b";
-    Regex::new(&format!(r"(?i)(?:{openers})[^.!?\n]{{0,100}}[.:…]?\s*$")).expect("a valid pattern")
+static ANNOUNCED: LazyLock<Patterns> = LazyLock::new(|| {
+    let will = "i(?:'|’)?ll";
+    let openers = format!(r"let me now|{will} now|i will now|now,? {will}|next[,:] i\b");
+    Patterns::of([format!(r"(?:{openers})[^.!?\n]{{0,100}}(?:[.:]|…)?\s*$")])
 });
 
 /// Characters at the end of an answer in which an announced step is looked for; Hermes
@@ -25,17 +28,21 @@ const STALL_TAIL_CHARS: usize = 160;
 
 /// The text without reasoning blocks, trimmed.
 pub fn visible(text: &str) -> String {
-    REASONING.replace_all(text, "").trim().to_owned()
+    without_reasoning(text).trim().to_owned()
+}
+
+fn without_reasoning(text: &str) -> Cow<'_, str> {
+    if text.contains('<') { REASONING.replace_all(text, "") } else { Cow::from(text) }
 }
 
 /// True when a reasoning block is in the text.
 pub fn has_inline_reasoning(text: &str) -> bool {
-    OPENED.is_match(text)
+    text.contains('<') && OPENED.is_match(text)
 }
 
 /// True when a reasoning block was opened and not closed, and nothing visible follows.
 pub fn reasoning_left_open(text: &str) -> bool {
-    let rest = REASONING.replace_all(text, "");
+    let rest = without_reasoning(text);
     OPENED.find(&rest).is_some_and(|open| rest[..open.start()].trim().is_empty())
 }
 

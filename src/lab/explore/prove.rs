@@ -7,8 +7,9 @@ use std::num::NonZeroUsize;
 
 use serde::Serialize;
 
-use super::{draft_of, in_order, knobs_of, run_text};
+use super::{draft_of, knobs_of, run_text};
 use crate::lab::breaks::Break;
+use crate::lab::runs::each_on;
 
 /// Breaks that a search has to find: the faults of the harness that were known before there was a search.
 pub const PROVED: [&str; 20] = [
@@ -51,7 +52,7 @@ pub fn caught_by(found: &Break, seed: u64) -> (Vec<String>, u64) {
 
 /// Looks for each break in at most `seeds` seeds from `first` on.
 pub fn prove(breaks: &[Break], first: u64, seeds: u64, threads: NonZeroUsize) -> Vec<Proof> {
-    in_order(breaks, threads, |found| {
+    each_on(breaks, threads, |found| {
         let mut proof = Proof {
             id: found.id.clone(),
             title: found.title.clone(),
