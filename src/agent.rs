@@ -26,8 +26,8 @@ pub mod yaml;
 
 use crate::policy::Policy;
 
-/// Compiles the patterns that nearly every run asks for, as the first run would: it changes no outcome. A command that
-/// is about to play calls it on a thread of its own.
+/// Compiles the patterns that nearly every run asks for, as the first one would; no outcome changes. A command that is
+/// about to play calls it on a thread of its own.
 pub fn warm_up() {
     let policy = Policy::default();
     let _ = guard::classify("rm -rf ./dist", &guard::normalize::Homes::default(), &policy.guard);

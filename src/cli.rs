@@ -164,8 +164,12 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn answer(cli: Cli) -> CommandResult {
+/// Compiles patterns beside whatever else a short command does before it plays.
+fn warm_up() {
     std::thread::spawn(crate::agent::warm_up);
+}
+
+fn answer(cli: Cli) -> CommandResult {
     match cli.command {
         Some(Command::Selftest(args)) => selftest::run(&args),
         Some(Command::Breaks(args)) => breaks::run(&args),

@@ -18,6 +18,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> CommandResult {
+    super::warm_up();
     let mut ids: Vec<&str> = Vec::new();
     for id in args.ids.iter().flat_map(|list| list.split(',')) {
         if id == "all" { ids.extend(SHIPPED.iter().map(|(id, _)| *id)) } else { ids.push(id) }

@@ -14,6 +14,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> CommandResult {
+    super::warm_up();
     let matrix = matrix::build().map_err(|error| Diagnostic::of_file("matrix", error.to_string()))?;
     let holds = matrix.holds();
     let text = if args.json { json_text(&matrix) } else { report::text(&matrix) };

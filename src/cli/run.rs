@@ -45,6 +45,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> CommandResult {
+    super::warm_up();
     let scenario = input::scenario(&args.scenario)?;
     let plan = plan(args)?;
     let played = match &args.home {

@@ -14,6 +14,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> CommandResult {
+    super::warm_up();
     let result = selftest::run().map_err(|error| Diagnostic::of_file("selftest", error.to_string()))?;
     let holds = result.holds();
     let text = if args.json { json_text(&result) } else { report::text(&result) };

@@ -79,6 +79,7 @@ struct JsonArgs {
 }
 
 pub(super) fn run(args: &Args) -> CommandResult {
+    super::warm_up();
     match &args.which {
         Which::Regression(args) => regression(args),
         Which::Learning(args) => learning_loop(args),

@@ -207,9 +207,11 @@ impl<M: Model> Harness<M> {
     /// What is said of a skill whose last uses all ended with a failing command.
     fn outcome_note(&self, name: &str) -> Option<String> {
         let from = self.policy.skills.outcome_note_from;
-        let usage = Usage::load(&*self.home, self.library().root());
-        let streak = usage.get(name)?.count(FAILING_STREAK);
-        (from > 0 && streak >= from).then(|| {
+        if from == 0 {
+            return None;
+        }
+        let streak = Usage::record_of(&*self.home, self.library().root(), name)?.count(FAILING_STREAK);
+        (streak >= from).then(|| {
             format!(
                 "The last {streak} uses of this skill ended with a failing command. Check its steps first."
             )
@@ -222,8 +224,8 @@ impl<M: Model> Harness<M> {
 
     pub(super) fn known(&self, name: &str, now: Millis) -> Before {
         let library = self.library();
-        let usage = Usage::load(&*self.home, library.root());
-        let record = usage.get(name);
+        let record = Usage::record_of(&*self.home, library.root(), name);
+        let record = record.as_ref();
         let created = record.and_then(|record| record.instant("created_at")).unwrap_or(now);
         Before {
             created_by: record.and_then(Record::created_by).unwrap_or("user").to_owned(),

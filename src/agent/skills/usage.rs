@@ -90,6 +90,11 @@ impl Record {
         Self(fields.into_iter().collect())
     }
 
+    /// What is no object is no record.
+    fn read(fields: &RawValue) -> Option<Self> {
+        serde_json::from_str(fields.get()).ok().map(Self)
+    }
+
     /// The raw fields.
     pub fn fields(&self) -> &BTreeMap<String, Value> {
         &self.0
@@ -154,6 +159,11 @@ impl Record {
     }
 }
 
+/// The records of a file, not yet looked into.
+fn raw_records(text: &str) -> Option<BTreeMap<String, &RawValue>> {
+    serde_json::from_str(text).ok()
+}
+
 /// All records.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Usage {
@@ -169,12 +179,15 @@ impl Usage {
             Err(FileError::NotFound(_)) => return Self { records: BTreeMap::new(), readable: true },
             Err(_) => return Self::default(),
         };
-        let map: Result<BTreeMap<String, &RawValue>, _> = serde_json::from_str(&text);
-        let Ok(map) = map else { return Self::default() };
-        // What is no object is no record.
-        let record = |fields: &RawValue| serde_json::from_str(fields.get()).ok().map(Record);
-        let records = map.into_iter().filter_map(|(name, fields)| Some((name, record(fields)?))).collect();
-        Self { records, readable: true }
+        let Some(map) = raw_records(&text) else { return Self::default() };
+        let records = map.into_iter().filter_map(|(name, fields)| Some((name, Record::read(fields)?)));
+        Self { records: records.collect(), readable: true }
+    }
+
+    /// The record of one skill, without those of the others.
+    pub fn record_of(files: &dyn Files, root: &str, name: &str) -> Option<Record> {
+        let text = files.read_text(&format!("{root}/{FILE}")).ok()?;
+        Record::read(raw_records(&text)?.get(name)?)
     }
 
     /// Writes the file, names sorted.
@@ -315,6 +328,8 @@ mod tests {
         usage.viewed("a", 0);
         usage.save(&mut files, "skills").unwrap();
         assert!(Usage::load(&files, "skills").get("b").unwrap().is_managed());
+        assert_eq!(Usage::record_of(&files, "skills", "b").as_ref(), Usage::load(&files, "skills").get("b"));
+        assert_eq!(Usage::record_of(&files, "skills", "c"), None);
         let text = files.read_text("skills/.usage.json").unwrap();
         assert!(text.find("\"a\"") < text.find("\"b\""));
     }
