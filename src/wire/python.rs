@@ -131,17 +131,21 @@ fn json_text(out: &mut String, text: &str) {
 fn repr_text(out: &mut String, text: &str) {
     let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
     out.push(quote);
-    for c in text.chars() {
+    let mut plain = 0;
+    for (at, c) in text.char_indices() {
+        if c != '\\' && c != quote && is_printable(c) {
+            continue;
+        }
+        out.push_str(&text[plain..at]);
+        plain = at + c.len_utf8();
         match c {
-            '\\' => out.push_str("\\\\"),
             '\n' => out.push_str("\\n"),
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
-            c if c == quote => {
+            c if c == '\\' || c == quote => {
                 out.push('\\');
                 out.push(c);
             }
-            c if is_printable(c) => out.push(c),
             c => {
                 let code = u32::from(c);
                 // Writing to a string cannot fail.
@@ -153,6 +157,7 @@ fn repr_text(out: &mut String, text: &str) {
             }
         }
     }
+    out.push_str(&text[plain..]);
     out.push(quote);
 }
 

@@ -130,11 +130,13 @@ pub fn ratio(a: &str, b: &str) -> f64 {
 fn matching(a: &[char], b: &[char]) -> usize {
     let mut sum = 0;
     let mut open = vec![(0, a.len(), 0, b.len())];
+    // Lengths of the matches that end at each place of `b`, for the place of `a` before and for this one.
+    let (mut lengths, mut next) = (vec![0usize; b.len()], vec![0usize; b.len()]);
     while let Some((a_low, a_high, b_low, b_high)) = open.pop() {
         let (mut best, mut at_a, mut at_b) = (0, a_low, b_low);
-        let mut lengths = vec![0usize; b_high + 1];
+        lengths.fill(0);
         for (i, left) in a.iter().enumerate().take(a_high).skip(a_low) {
-            let mut next = vec![0usize; b_high + 1];
+            next.fill(0);
             for j in b_low..b_high {
                 if *left == b[j] {
                     let length = if j > b_low { lengths[j - 1] + 1 } else { 1 };
@@ -144,7 +146,7 @@ fn matching(a: &[char], b: &[char]) -> usize {
                     }
                 }
             }
-            lengths = next;
+            std::mem::swap(&mut lengths, &mut next);
         }
         if best > 0 {
             sum += best;
@@ -157,6 +159,9 @@ fn matching(a: &[char], b: &[char]) -> usize {
 
 /// Places of the calls that stay when each repeated call (same tool, same arguments) is left out.
 pub fn dedupe(calls: &[ToolCall]) -> Vec<usize> {
+    if let [_] = calls {
+        return vec![0];
+    }
     let mut seen = BTreeSet::new();
     (0..calls.len())
         .filter(|&index| seen.insert((calls[index].name.clone(), canonical(&calls[index].arguments))))
