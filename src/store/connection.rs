@@ -22,8 +22,9 @@ const STATEMENTS: usize = 192;
 
 /// Page size of a temporary store: rows are a few hundred bytes to some kilobytes.
 const TEMPORARY_PAGE_BYTES: i64 = 4_096;
-/// What a temporary store keeps in memory of its file.
-const TEMPORARY_CACHE_KIB: i64 = 16_384;
+/// What a temporary store keeps in memory of its file. At each commit SQLite walks over the changed pages of such a file,
+/// which it writes out only when they are a quarter of the cache: a large one makes a long run slow.
+const TEMPORARY_CACHE_KIB: i64 = 2_048;
 
 /// One session store.
 #[derive(Debug)]
@@ -336,7 +337,7 @@ mod tests {
         let store = Store::open_temporary(&policy::Store::default()).unwrap();
         store.create_session(&NewSession::of("s", "cli"), 0).unwrap();
         let long = "a line of output that says what was done ".repeat(200);
-        // Forty megabytes, of which sixteen fit.
+        // Forty megabytes, of which two fit.
         for n in 0..5_000 {
             store.append("s", &[Row::user(format!("{n} {long}"))], n).unwrap();
         }
