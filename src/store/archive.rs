@@ -106,9 +106,7 @@ impl Store {
             for id in &superseded {
                 self.execute(hide, [id])?;
             }
-            let archive =
-                "UPDATE messages SET active = 0, compacted = 1 WHERE session_id = ?1 AND active = 1";
-            self.execute(archive, [session])?;
+            self.execute(ARCHIVE_LIVE, [session])?;
             let inserted = self.insert_rows(session, &rows, now)?;
             let cloned = self.clone_rows(session, &late)?;
             self.recount(session)?;
@@ -124,6 +122,9 @@ impl Store {
         }
     }
 }
+
+pub(super) const ARCHIVE_LIVE: &str =
+    "UPDATE messages SET active = 0, compacted = 1 WHERE session_id = ?1 AND active = 1";
 
 fn row_id(row: &Row) -> Option<i64> {
     row.extra.get("_row_id").and_then(Value::as_i64)

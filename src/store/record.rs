@@ -335,12 +335,7 @@ impl Store {
 
     /// All rows of a session with these flags, in order.
     pub(super) fn stored_rows(&self, session: &str, flags: Flags) -> Result<Vec<StoredRow>, StoreError> {
-        let flags = flags.sql();
-        self.all(
-            &format!("SELECT {COLUMNS} FROM messages WHERE session_id = ?1{flags} ORDER BY id"),
-            [session],
-            StoredRow::read,
-        )
+        self.all(&rows_sql(flags), [session], StoredRow::read)
     }
 
     /// One row by its key.
@@ -369,11 +364,7 @@ impl Store {
 
     /// Sets rows and tool calls of a session to those of its live rows.
     pub(super) fn recount(&self, session: &str) -> Result<(), StoreError> {
-        let calls = self.all(
-            "SELECT tool_calls FROM messages WHERE session_id = ?1 AND active = 1",
-            [session],
-            |row| Ok(calls_in(row.get_ref(0)?)),
-        )?;
+        let calls = self.all(LIVE_CALLS, [session], |row| Ok(calls_in(row.get_ref(0)?)))?;
         let (rows, calls) = (calls.len(), calls.iter().sum::<usize>());
         self.execute(
             "UPDATE sessions SET message_count = ?2, tool_call_count = ?3 WHERE id = ?1",
@@ -381,6 +372,13 @@ impl Store {
         )?;
         Ok(())
     }
+}
+
+/// The calls of the live rows; the order only makes the index of live rows the best one.
+const LIVE_CALLS: &str = "SELECT tool_calls FROM messages WHERE session_id = ?1 AND active = 1 ORDER BY id";
+
+fn rows_sql(flags: Flags) -> String {
+    format!("SELECT {COLUMNS} FROM messages WHERE session_id = ?1{} ORDER BY id", flags.sql())
 }
 
 /// Number of calls in a cell.
@@ -416,6 +414,16 @@ impl Flags {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn live_rows_are_found_without_a_look_at_the_archived() {
+        let store = Store::open_in_memory(&crate::policy::Store::default()).unwrap();
+        for sql in [&rows_sql(Flags::Live), LIVE_CALLS, super::super::archive::ARCHIVE_LIVE] {
+            let plan = store.all(&format!("EXPLAIN QUERY PLAN {sql}"), ["s"], |row| row.get::<_, String>(3));
+            let plan = plan.unwrap();
+            assert!(plan.iter().any(|step| step.contains("messages_live")), "{sql}: {plan:?}");
+        }
+    }
 
     #[test]
     fn injected_memory_is_cut_out_and_the_rest_trimmed() {

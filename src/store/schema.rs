@@ -50,6 +50,7 @@ CREATE TABLE messages (
     api_content TEXT, display_kind TEXT, display_metadata TEXT, message_uid TEXT
 );
 CREATE INDEX messages_session ON messages(session_id, id);
+CREATE INDEX messages_live ON messages(session_id, id) WHERE active = 1;
 CREATE INDEX messages_time ON messages(session_id, timestamp, id);
 CREATE TABLE session_model_usage (
     session_id TEXT NOT NULL, model TEXT NOT NULL, billing_provider TEXT NOT NULL,
