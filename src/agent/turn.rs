@@ -386,9 +386,10 @@ impl<H: Host> Turn<'_, H> {
         let keeps = |at: &usize| !transcript.rows()[*at].flag(PREFILL);
         let kept: Vec<usize> = (from..until).filter(keeps).collect();
         let digests: Vec<Chain> = kept.iter().map(|at| transcript.digest(*at)).collect();
-        let rows: Cow<'_, [Row]> = match kept.len() == until - from {
-            true => Cow::from(&transcript.rows()[from..]),
-            false => kept.iter().map(|at| transcript.rows()[*at].clone()).collect(),
+        let rows: Cow<'_, [Row]> = if kept.len() == until - from {
+            Cow::from(&transcript.rows()[from..])
+        } else {
+            kept.iter().map(|at| transcript.rows()[*at].clone()).collect()
         };
         self.persistence_failed = self.host.store(&rows, &digests).is_err();
         // What could not be stored is stored with what comes next.
