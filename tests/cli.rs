@@ -45,6 +45,16 @@ fn a_timeline_as_a_person_sees_it() {
 }
 
 #[test]
+fn a_timeline_names_the_skills_that_a_full_disk_kept_from_the_archive() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("l.jsonl");
+    let path = path.to_str().unwrap();
+    stdout(&["run", "tests/found/disk-full-in-a-long-curator-run.toml", "--ledger", path], 0);
+    let shown = stdout(&["show", path, "--kind", "curator_ran"], 0);
+    assert!(shown.contains("; not archived, the disk refused brought-19"), "{shown}");
+}
+
+#[test]
 fn the_help_as_a_person_sees_it() {
     insta::assert_snapshot!(stdout(&["--help"], 0));
 }

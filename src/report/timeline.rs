@@ -149,14 +149,16 @@ fn describe(event: &Event) -> String {
         What::SkillViewed(e) => format!("{} loads skill {}", e.lane.word(), e.skill),
         What::Catalogue(e) => format!("catalogue of {} skills, {} characters", e.lines, e.chars),
         What::CuratorRan(e) => {
-            let merged =
-                if e.merged.is_empty() { String::new() } else { format!("; merged {}", list(&e.merged)) };
-            format!(
-                "curator: stale {}; archived {}; skipped {}{merged}",
-                list(&e.stale),
-                list(&e.archived),
-                list(&e.skipped)
-            )
+            let rarely = [
+                ("active again", &e.reactivated),
+                ("not archived, the disk refused", &e.refused),
+                ("merged", &e.merged),
+                ("given up", &e.given_up),
+            ];
+            let rarely = rarely.iter().filter(|(_, names)| !names.is_empty());
+            let rarely: String = rarely.map(|(what, names)| format!("; {what} {}", list(names))).collect();
+            let (stale, archived, skipped) = (list(&e.stale), list(&e.archived), list(&e.skipped));
+            format!("curator: stale {stale}; archived {archived}; skipped {skipped}{rarely}")
         }
         What::Compaction(e) if e.committed => format!(
             "compaction ({}): rows {} → {}, size {} → {}, dropped {} results",
