@@ -1,8 +1,8 @@
 //! Many patterns over short texts: each is compiled only when a text holds a word that it cannot match without.
 //!
 //! Building a hundred pattern engines takes longer than a whole run of a scenario. What a pattern needs is read from
-//! its syntax tree, so no list of words has to be kept beside the patterns. Called by the command guard and the
-//! threat scanner. Never: a verdict; a candidate is still searched by its pattern.
+//! its syntax tree, so no list of words has to be kept beside the patterns. Called by the command guard, the
+//! threat scanner and others whose patterns few texts need. Never: a verdict; a candidate is still searched by its pattern.
 
 use std::sync::OnceLock;
 

@@ -77,6 +77,18 @@ mod tests {
     fn keys_thinking_and_media_disappear() {
         assert_eq!(secrets("use sk-abcdefghijklmnopqrst now"), "use [REDACTED] now");
         assert_eq!(secrets("password: hunter2hunter2"), "password: [REDACTED]");
+        let word = "Abcdefghijklmnop0123";
+        for (text, without) in [
+            (format!("ghp_{word}"), "[REDACTED]"),
+            ("AKIAABCDEFGHIJKLMNOP".to_owned(), "[REDACTED]"),
+            (format!("xoxb-{word}"), "[REDACTED]"),
+            (format!("BEARER {word}"), "Bearer [REDACTED]"),
+            (format!("API_KEY = '{word}"), "API_KEY = '[REDACTED]"),
+            ("-----BEGIN PRIVATE KEY-----\nx\n-----END PRIVATE KEY-----".to_owned(), "[REDACTED]"),
+        ] {
+            assert_eq!(secrets(&format!("with {text} now")), format!("with {without} now"));
+        }
+        assert_eq!(secrets("akiaabcdefghijklmnop and GHP_x stay"), "akiaabcdefghijklmnop and GHP_x stay");
         assert_eq!(thinking("<think>hm\n</think> yes"), "yes");
         assert_eq!(media("data:image/png;base64,AAAA x"), "[media] x");
     }

@@ -38,3 +38,25 @@ pub fn blocks(text: &str) -> bool {
 fn spliced(text: &str) -> String {
     text.chars().filter(|ch| !matches!(ch, '"' | '\'' | '\\')).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_shape_is_refused_in_any_case_and_its_near_miss_is_not() {
+        for (command, near_miss) in [
+            ("hermes gateway restart", "hermes gateway status"),
+            ("systemctl --user stop hermes-gateway", "systemctl --user status hermes-gateway"),
+            ("service hermes restart", "service hermes status"),
+            ("launchctl kickstart -k gui/501/ai.hermes", "launchctl list ai.hermes"),
+            ("pkill -f gateway", "pgrep -f gateway"),
+            ("taskkill /IM python.exe", "tasklist /IM python.exe"),
+            ("kill -9 $(pgrep -f hermes)", "kill -9 $(pgrep -f nginx)"),
+        ] {
+            assert!(blocks(command) && blocks(&command.to_uppercase()), "{command}");
+            assert!(!blocks(near_miss), "{near_miss}");
+        }
+        assert!(blocks("pkill hermes # und tschüß"));
+    }
+}

@@ -93,3 +93,25 @@ pub fn is_runaway(text: &str) -> bool {
     }
     counts.values().max().is_some_and(|most| *most >= 20 && most * 10 >= pieces.len() * 9)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_is_announced_in_either_apostrophe_and_not_in_the_middle_of_an_answer() {
+        let announces = |text: &str| announces_a_step(text, &policy::Turn::default());
+        for text in [
+            "Let me now read the file.",
+            "Done. I'll now run the tests:",
+            "Done. I’ll now run the tests…",
+            "I WILL NOW build",
+            "Now, I'll look",
+            "Next: I open the log",
+        ] {
+            assert!(announces(text), "{text}");
+        }
+        assert!(!announces("I'll now run the tests. They passed."));
+        assert!(!announces("The file is there now"));
+    }
+}
