@@ -2,7 +2,8 @@
 //!
 //! Building a hundred pattern engines takes longer than a whole run of a scenario. What a pattern needs is read from
 //! its syntax tree, so no list of words has to be kept beside the patterns. Called by the command guard, the
-//! threat scanner and others whose patterns few texts need. Never: a verdict; a candidate is still searched by its pattern.
+//! threat scanner and others whose patterns few texts need. Never: a verdict; a candidate is still searched by its
+//! pattern.
 
 use std::sync::OnceLock;
 

@@ -155,10 +155,10 @@ fn describe(event: &Event) -> String {
                 ("merged", &e.merged),
                 ("given up", &e.given_up),
             ];
-            let rarely = rarely.iter().filter(|(_, names)| !names.is_empty());
-            let rarely: String = rarely.map(|(what, names)| format!("; {what} {}", list(names))).collect();
-            let (stale, archived, skipped) = (list(&e.stale), list(&e.archived), list(&e.skipped));
-            format!("curator: stale {stale}; archived {archived}; skipped {skipped}{rarely}")
+            let always = [("stale", &e.stale), ("archived", &e.archived), ("skipped", &e.skipped)];
+            let told = always.into_iter().chain(rarely.into_iter().filter(|(_, names)| !names.is_empty()));
+            let told: Vec<String> = told.map(|(what, names)| format!("{what} {}", list(names))).collect();
+            format!("curator: {}", told.join("; "))
         }
         What::Compaction(e) if e.committed => format!(
             "compaction ({}): rows {} → {}, size {} → {}, dropped {} results",
