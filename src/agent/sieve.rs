@@ -153,24 +153,42 @@ impl Sieve {
     }
 }
 
-/// A list of patterns that are searched in any case, each compiled when a text first holds a word that it needs.
+/// A list with the sieve over what its items search for.
 #[derive(Debug)]
-pub struct Patterns {
+pub struct Sieved<T> {
+    items: Vec<T>,
     sieve: Sieve,
-    patterns: Vec<Pattern>,
 }
 
-impl Patterns {
-    /// The patterns of these sources. Their owner tests that they compile.
-    pub fn of(sources: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        let patterns: Vec<Pattern> = sources.into_iter().map(|source| Pattern::new(source, false)).collect();
-        Self { sieve: Sieve::of(patterns.iter().map(|pattern| [pattern.source()])), patterns }
+impl<T> Sieved<T> {
+    /// The items in order; `sources` gives the parts of an item's pattern, all of which must occur.
+    pub fn of(items: Vec<T>, sources: impl for<'a> Fn(&'a T) -> Vec<&'a str>) -> Self {
+        let sieve = Sieve::of(items.iter().map(sources));
+        Self { items, sieve }
+    }
+
+    /// All items.
+    pub fn items(&self) -> &[T] {
+        &self.items
+    }
+
+    /// The items that the text may match.
+    pub fn candidates(&self, text: &[u8]) -> impl Iterator<Item = &T> {
+        let found = self.sieve.candidates(text);
+        self.items.iter().zip(found).filter(|(_, candidate)| *candidate).map(|(item, _)| item)
+    }
+}
+
+impl Sieved<Pattern> {
+    /// Patterns of these sources, which are searched in any case. Their owner tests that they compile.
+    pub fn patterns(sources: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        let patterns = sources.into_iter().map(|source| Pattern::new(source, false)).collect();
+        Self::of(patterns, |pattern: &Pattern| vec![pattern.source()])
     }
 
     /// True when one of them matches somewhere in the text.
     pub fn is_match(&self, text: &str) -> bool {
-        let candidates = self.sieve.candidates(text.as_bytes());
-        self.patterns.iter().zip(candidates).any(|(pattern, candidate)| candidate && pattern.is_match(text))
+        self.candidates(text.as_bytes()).any(|pattern| pattern.is_match(text))
     }
 }
 

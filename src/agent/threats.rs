@@ -133,7 +133,7 @@ impl Scanner {
         let older = knobs.patterns == ThreatRevision::Older;
         let slot = usize::from(older) + 2 * usize::from(knobs.hardened);
         Self {
-            table: TABLES[slot].get_or_init(|| table::Table::of(older, knobs.hardened)),
+            table: TABLES[slot].get_or_init(|| table::of(older, knobs.hardened)),
             chars_max: usize::try_from(knobs.scanned_chars_max).unwrap_or(usize::MAX),
             hardened: knobs.hardened,
         }
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn the_scopes_hold_eleven_twenty_eight_and_thirty_six_patterns() {
-        let rows = &pinned().table.rows;
+        let rows = pinned().table.items();
         let within = |scope| rows.iter().filter(|row| row.scope <= scope).count();
         assert_eq!((within(Scope::All), within(Scope::Context), within(Scope::Strict)), (11, 28, 36));
     }
@@ -221,9 +221,9 @@ mod tests {
     #[test]
     fn the_other_tables_compile() {
         for (older, hardened) in [(true, false), (false, true), (true, true)] {
-            let table = table::Table::of(older, hardened);
-            assert_eq!(table.rows.len(), 36);
-            table.rows.iter().for_each(table::Row::compile);
+            let table = table::of(older, hardened);
+            assert_eq!(table.items().len(), 36);
+            table.items().iter().for_each(table::Row::compile);
         }
     }
 

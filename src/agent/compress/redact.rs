@@ -6,19 +6,14 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::agent::sieve::{Lazy, Sieve};
+use crate::agent::sieve::{Lazy, Sieved};
 
 fn pattern(source: &str) -> Regex {
     Regex::new(source).expect("the patterns of this module are constants and are tested")
 }
 
 /// What credentials look like, each with what takes its place. Few texts hold any.
-struct Secrets {
-    sieve: Sieve,
-    forms: Vec<(Lazy<Regex>, &'static str)>,
-}
-
-static SECRETS: LazyLock<Secrets> = LazyLock::new(|| {
+static SECRETS: LazyLock<Sieved<(Lazy<Regex>, &'static str)>> = LazyLock::new(|| {
     let any_case: fn(&str) -> Regex = |source| pattern(&format!("(?i){source}"));
     let as_written: fn(&str) -> Regex = pattern;
     let forms = vec![
@@ -42,7 +37,7 @@ static SECRETS: LazyLock<Secrets> = LazyLock::new(|| {
             "[REDACTED]",
         ),
     ];
-    Secrets { sieve: Sieve::of(forms.iter().map(|(form, _)| [form.source()])), forms }
+    Sieved::of(forms, |(form, _)| vec![form.source()])
 });
 static THINKING: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"(?is)<(think|thinking|reasoning)>.*?</(?:think|thinking|reasoning)>\s*"));
@@ -51,9 +46,9 @@ static MEDIA: LazyLock<Regex> =
 
 /// The text without anything that looks like a credential.
 pub fn secrets(text: &str) -> String {
-    let candidates = SECRETS.sieve.candidates(text.as_bytes());
+    let candidates = SECRETS.candidates(text.as_bytes());
     let mut text = text.to_owned();
-    for ((form, instead), _) in SECRETS.forms.iter().zip(candidates).filter(|(_, candidate)| *candidate) {
+    for (form, instead) in candidates {
         text = form.get().replace_all(&text, *instead).into_owned();
     }
     text

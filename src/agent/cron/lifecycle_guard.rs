@@ -7,12 +7,12 @@
 
 use std::sync::LazyLock;
 
-use crate::agent::sieve::Patterns;
+use crate::agent::sieve::{Pattern, Sieved};
 
-static SHAPES: LazyLock<Patterns> = LazyLock::new(|| {
+static SHAPES: LazyLock<Sieved<Pattern>> = LazyLock::new(|| {
     let end = r#"(?:\s|$|[;&|)"'`<>])"#;
     let options = r"(?:-\S+(?:\s+[^\s\-]\S*)?\s+)*";
-    Patterns::of([
+    Sieved::patterns([
         format!(r"\bhermes\s+{options}gateway\s+{options}(?:restart|stop|kill){end}"),
         r"\bsystemctl\b[^;|&\n]*\s(?:restart|stop|kill|disable|mask|try-restart|reload-or-restart)\s[^;|&\n]*\bhermes".to_owned(),
         r"\bservice\s+hermes\S*\s+(?:restart|stop)\b".to_owned(),

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::scan::mask_prose;
-use crate::agent::sieve::{Pattern, Sieve};
+use crate::agent::sieve::{Pattern, Sieved};
 
 /// Programs that run text which they are given in quotes.
 const CARRIERS: [&str; 8] = ["eval", "sh", "bash", "zsh", "ksh", "dash", "source", "."];
@@ -23,28 +23,13 @@ struct Entry {
     masked: bool,
 }
 
-struct Floor {
-    entries: Vec<Entry>,
-    sieve: Sieve,
-}
-
-static FLOOR: LazyLock<Floor> = LazyLock::new(|| Floor::of(r"\b"));
+static FLOOR: LazyLock<Sieved<Entry>> = LazyLock::new(|| floor(r"\b"));
 
 /// The same for readings that hold whole words: `reboot-check` is another word than `reboot`.
-static WORDS: LazyLock<Floor> = LazyLock::new(|| Floor::of(r"(?:\s|$)"));
+static WORDS: LazyLock<Sieved<Entry>> = LazyLock::new(|| floor(r"(?:\s|$)"));
 
-impl Floor {
-    fn of(end_of_word: &str) -> Self {
-        let entries = entries(end_of_word);
-        let sieve = Sieve::of(entries.iter().map(|entry| [entry.pattern.source()]));
-        Self { entries, sieve }
-    }
-
-    /// The entries that a text may hit.
-    fn candidates(&self, text: &str) -> impl Iterator<Item = &Entry> {
-        let found = self.sieve.candidates(text.as_bytes());
-        self.entries.iter().zip(found).filter(|(_, candidate)| *candidate).map(|(entry, _)| entry)
-    }
+fn floor(end_of_word: &str) -> Sieved<Entry> {
+    Sieved::of(entries(end_of_word), |entry: &Entry| vec![entry.pattern.source()])
 }
 
 fn entries(end_of_word: &str) -> Vec<Entry> {
@@ -79,7 +64,7 @@ fn entries(end_of_word: &str) -> Vec<Entry> {
 
 /// The entries of the floor, in their order.
 pub fn ids() -> impl Iterator<Item = &'static str> {
-    FLOOR.entries.iter().map(|entry| entry.id)
+    FLOOR.items().iter().map(|entry| entry.id)
 }
 
 /// The first entry that a variant matches, variants first (Hermes tools/approval_floors.py).
@@ -89,7 +74,7 @@ pub fn find(variants: &[String], programs: &[String]) -> Option<&'static str> {
         let masked = if carried { variant.clone() } else { mask_prose(variant) };
         // Masking only blanks, so what the masked text needs stands in the variant as well.
         FLOOR
-            .candidates(variant)
+            .candidates(variant.as_bytes())
             .find(|entry| entry.pattern.is_match(if entry.masked { &masked } else { variant }))
             .map(|entry| entry.id)
     })
@@ -97,11 +82,14 @@ pub fn find(variants: &[String], programs: &[String]) -> Option<&'static str> {
 
 /// The first entry that a line of the hardened reading hits; `masked` is searched for what is a matter of text.
 pub(super) fn find_in_words(lines: &[String], masked: &[String]) -> Option<&'static str> {
-    let in_lines =
-        lines.iter().find_map(|line| WORDS.candidates(line).find(|entry| entry.pattern.is_match(line)));
+    let in_lines = lines
+        .iter()
+        .find_map(|line| WORDS.candidates(line.as_bytes()).find(|entry| entry.pattern.is_match(line)));
     let in_text = || {
         masked.iter().find_map(|text| {
-            FLOOR.candidates(text).find(|entry| entry.id == "fork_bomb" && entry.pattern.is_match(text))
+            FLOOR
+                .candidates(text.as_bytes())
+                .find(|entry| entry.id == "fork_bomb" && entry.pattern.is_match(text))
         })
     };
     in_lines.or_else(in_text).map(|entry| entry.id)
@@ -136,7 +124,7 @@ mod tests {
 
     #[test]
     fn every_entry_compiles_in_both_readings() {
-        for entry in FLOOR.entries.iter().chain(&WORDS.entries) {
+        for entry in FLOOR.items().iter().chain(WORDS.items()) {
             assert!(!entry.pattern.whole().is_match(""), "{}", entry.id);
         }
     }

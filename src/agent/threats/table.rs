@@ -9,7 +9,7 @@ use regex::bytes::{Regex, RegexBuilder};
 use serde::Deserialize;
 
 use super::Scope;
-use crate::agent::sieve::{Lazy, Sieve};
+use crate::agent::sieve::{Lazy, Sieved};
 
 const SOURCE: &str = include_str!("patterns.toml");
 
@@ -68,30 +68,17 @@ pub(super) struct Row {
 }
 
 /// The rows of a revision and mode.
-#[derive(Debug)]
-pub(super) struct Table {
-    pub rows: Vec<Row>,
-    sieve: Sieve,
-}
+pub(super) type Table = Sieved<Row>;
 
 /// The rows as written.
 pub(super) fn raw() -> Vec<RawPattern> {
     toml::from_str::<RawTable>(SOURCE).expect("the embedded table is valid, a test reads it").pattern
 }
 
-impl Table {
-    /// The rows of a revision and mode; a pattern is compiled when it is first searched.
-    pub(super) fn of(older: bool, hardened: bool) -> Self {
-        let rows: Vec<Row> = raw().into_iter().map(|row| row_of(row, older, hardened)).collect();
-        let sieve = Sieve::of(rows.iter().map(|row| row.parts.iter().map(Lazy::source)));
-        Self { rows, sieve }
-    }
-
-    /// The rows that the folded text may match.
-    pub(super) fn candidates(&self, text: &[u8]) -> impl Iterator<Item = &Row> {
-        let found = self.sieve.candidates(text);
-        self.rows.iter().zip(found).filter(|(_, candidate)| *candidate).map(|(row, _)| row)
-    }
+/// The table of a revision and mode; a pattern is compiled when it is first searched.
+pub(super) fn of(older: bool, hardened: bool) -> Table {
+    let rows = raw().into_iter().map(|row| row_of(row, older, hardened)).collect();
+    Sieved::of(rows, |row: &Row| row.parts.iter().map(Lazy::source).collect())
 }
 
 fn row_of(mut raw: RawPattern, older: bool, hardened: bool) -> Row {

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::agent::sieve::Patterns;
+use crate::agent::sieve::{Pattern, Sieved};
 use crate::policy;
 
 static REASONING: LazyLock<Regex> = LazyLock::new(|| {
@@ -16,10 +16,10 @@ static REASONING: LazyLock<Regex> = LazyLock::new(|| {
 static OPENED: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(?i)<(?:think|thinking|reasoning|thought|reasoning_scratchpad)>").expect("a valid pattern")
 });
-static ANNOUNCED: LazyLock<Patterns> = LazyLock::new(|| {
+static ANNOUNCED: LazyLock<Sieved<Pattern>> = LazyLock::new(|| {
     let will = "i(?:'|’)?ll";
     let openers = format!(r"let me now|{will} now|i will now|now,? {will}|next[,:] i\b");
-    Patterns::of([format!(r"(?:{openers})[^.!?\n]{{0,100}}(?:[.:]|…)?\s*$")])
+    Sieved::patterns([format!(r"(?:{openers})[^.!?\n]{{0,100}}(?:[.:]|…)?\s*$")])
 });
 
 /// Characters at the end of an answer in which an announced step is looked for; Hermes
