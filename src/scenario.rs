@@ -12,7 +12,7 @@ mod reply;
 pub use acts::*;
 pub use expect::{ArmSpec, ExpectSpec, TamperSpec, Texts};
 pub use fault::FaultSpec;
-pub use load::{FORMAT, TOOLS, load};
+pub use load::{FORMAT, load};
 pub use reply::{CallSpec, ReplySpec};
 
 use crate::policy::Overlay;

@@ -8,6 +8,7 @@ pub mod python;
 pub mod repair;
 pub mod row;
 pub mod segment;
+pub mod tools;
 
 pub use row::{Content, Role, Row, ToolCall};
 pub use segment::{Chain, Level, PassThrough, Segment};

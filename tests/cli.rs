@@ -96,7 +96,7 @@ fn a_home_can_be_opened_again() {
 
 #[test]
 fn every_mistake_of_a_scenario_is_reported_at_once() {
-    let text = b"format = 1\nnmae = \"x\"\nname = \"x\"\n[policy]\n\"memry.chars_max\" = 3\n\"memory.chars_max\" = \"many\"\n[[act]]\nopen.name = \"s\"\n[[act]]\n[act.turn]\nsay = \"go\"\nreplies = [{ call = \"terminl\" }]\n[[act]]\nturn = { session = \"t\", say = \"go\" }\n[[act]]\nwiat.days = 1\n";
+    let text = b"format = 1\nnmae = \"x\"\nname = \"x\"\n[policy]\n\"memry.chars_max\" = 3\n\"memory.chars_max\" = \"many\"\n[[act]]\nopen.name = \"s\"\n[[act]]\n[act.turn]\nsay = \"go\"\nreplies = [{ call = \"terminl\" }, { call = \"terminal\", args = { comand = \"ls\", no_such_option = 1 } }, { call = \"memory\", args = { target = \"user\", operations = [{ action = \"add\", contnt = \"x\" }] } }]\n[[act]]\nturn = { session = \"t\", say = \"go\" }\n[[act]]\nwiat.days = 1\n";
     let (_dir, path) = file("bad.toml", text);
     insta::assert_snapshot!(diagnostic(&refused(&["scenario", "check", &path]), &path));
 }

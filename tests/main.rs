@@ -3,6 +3,7 @@
 
 mod audit;
 mod bench;
+mod beside;
 mod cache_cases;
 mod cli;
 mod costs;

@@ -9,6 +9,7 @@
 //! whose knobs are typed already. Children of one turn are bounded only where `delegate.spawns_per_turn_max` says so.
 
 mod admission;
+mod brief;
 mod deliver;
 mod entry;
 mod heartbeat;
@@ -19,6 +20,7 @@ mod toolsets;
 mod trace;
 
 pub use admission::{Call, Refusal, Task, admit};
+pub use brief::Brief;
 pub use deliver::{completion_units, runs_in_background};
 pub use entry::{Ended, Entry, SchemaOutcome, entry};
 pub use heartbeat::{Beat, Heartbeat, TICK};

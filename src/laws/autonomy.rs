@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::ledger::{Event, Fault, Lane, Name, What};
 use crate::policy::Policy;
 use crate::world::Millis;
+use crate::world::faults::CLOCK_BACK;
 
 use super::{Bench, Check, excerpt};
 
@@ -105,7 +106,7 @@ impl Default for State {
 
 impl State {
     pub(super) fn take(&mut self, event: &Event, bench: &mut Bench) {
-        let jumps_back = |fault: &Fault| &*fault.kind == "clock" && fault.detail.starts_with("jumps by -");
+        let jumps_back = |fault: &Fault| &*fault.kind == "clock" && fault.detail.starts_with(CLOCK_BACK);
         self.set_back |=
             event.at < self.latest || matches!(&event.what, What::Fault(fault) if jumps_back(fault));
         self.latest = self.latest.max(event.at);

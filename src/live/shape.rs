@@ -265,7 +265,7 @@ mod tests {
             Row::calls("I look.", vec![ToolCall::new("call_1", "terminal", r#"{"command":"ls"}"#)]),
             Row::result("call_1", "terminal", "a.txt"),
         ];
-        let tool = crate::agent::tools::spec("terminal").unwrap().definition().to_string();
+        let tool = crate::wire::tools::spec("terminal").unwrap().definition().to_string();
         let prefix = [
             Segment::new(Level::Tools, tool),
             Segment::new(Level::System, "You are careful."),

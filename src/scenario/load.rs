@@ -1,5 +1,6 @@
 //! Loading a scenario: every fault of a file at once, each with its place.
 
+mod calls;
 mod expects;
 
 use serde::de::DeserializeOwned;
@@ -21,27 +22,6 @@ const BYTES_MAX: usize = 16 << 20;
 
 /// Upper limit for repeated acts, so that no file runs for ever.
 const TIMES_MAX: u64 = 1_000_000;
-
-/// Tools that the runtime knows.
-pub const TOOLS: [&str; 17] = [
-    "terminal",
-    "read_file",
-    "write_file",
-    "patch",
-    "search_files",
-    "execute_code",
-    "memory",
-    "skills_list",
-    "skill_view",
-    "skill_manage",
-    "session_search",
-    "delegate_task",
-    "cronjob_manage",
-    "send_message",
-    "web_search",
-    "web_extract",
-    "todo_list",
-];
 
 /// Loads a scenario; `file` names it in diagnostics.
 ///
@@ -300,14 +280,7 @@ impl Reader<'_> {
 
     fn check_reply(&mut self, at: usize, reply: &ReplySpec) {
         for call in reply.all_calls() {
-            // A name that no tool has is how a scenario plays a model that invents tools; it must say so.
-            let known = TOOLS.contains(&call.tool.as_str()) || self.foreign.contains(&call.tool);
-            if !known && !call.tool.starts_with("no_such_") {
-                let names = TOOLS.into_iter().chain(self.foreign.iter().map(String::as_str));
-                let help = nearest(&call.tool, names)
-                    .map_or_else(String::new, |near| format!(", did you mean `{near}`?"));
-                self.fault(at, format!("unknown tool `{}`{help}", call.tool));
-            }
+            self.check_call(at, &call);
         }
         if let Some(finish) = &reply.finish
             && !["stop", "tool_calls", "length"].contains(&finish.as_str())

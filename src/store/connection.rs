@@ -376,6 +376,23 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_lacks_an_index_of_rows_gets_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("state.db");
+        let made = || Store::open_file(&path, &policy::Store::default()).unwrap();
+        let plan = |store: &Store| {
+            let sql =
+                "EXPLAIN QUERY PLAN SELECT id FROM messages WHERE session_id = ?1 AND active = 1 ORDER BY id";
+            store.all(sql, ["s"], |row| row.get::<_, String>(3)).unwrap().join("; ")
+        };
+        let store = made();
+        store.connection.execute_batch("DROP INDEX messages_live").unwrap();
+        assert!(!plan(&store).contains("messages_live"));
+        drop(store);
+        assert!(plan(&made()).contains("messages_live"));
+    }
+
+    #[test]
     fn a_file_keeps_the_indexes_that_it_was_made_with() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("state.db");

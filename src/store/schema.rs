@@ -37,9 +37,6 @@ CREATE TABLE sessions (
     compression_ineffective_count INTEGER NOT NULL DEFAULT 0,
     compression_recovery_deadline REAL, compression_overload_streak INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
-CREATE INDEX sessions_parent ON sessions(parent_session_id) WHERE parent_session_id IS NOT NULL;
-CREATE INDEX sessions_prompt ON sessions(system_prompt_hash) WHERE system_prompt_hash IS NOT NULL;
-CREATE UNIQUE INDEX sessions_title ON sessions(title) WHERE title IS NOT NULL;
 CREATE TABLE messages (
     id INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT NOT NULL, role TEXT NOT NULL, content,
     tool_call_id TEXT, tool_calls TEXT, tool_name TEXT, timestamp REAL NOT NULL,
@@ -49,9 +46,6 @@ CREATE TABLE messages (
     active INTEGER NOT NULL DEFAULT 1, compacted INTEGER NOT NULL DEFAULT 0,
     api_content TEXT, display_kind TEXT, display_metadata TEXT, message_uid TEXT
 );
-CREATE INDEX messages_session ON messages(session_id, id);
-CREATE INDEX messages_live ON messages(session_id, id) WHERE active = 1;
-CREATE INDEX messages_time ON messages(session_id, timestamp, id);
 CREATE TABLE session_model_usage (
     session_id TEXT NOT NULL, model TEXT NOT NULL, billing_provider TEXT NOT NULL,
     billing_base_url TEXT NOT NULL, billing_mode TEXT NOT NULL, task TEXT NOT NULL,
@@ -69,6 +63,16 @@ CREATE TABLE session_turn_leases (
 CREATE TABLE conversation_generations (
     source TEXT NOT NULL, session_key TEXT NOT NULL, generation INTEGER NOT NULL, PRIMARY KEY (source, session_key)
 ) WITHOUT ROWID;
+";
+
+/// What the statements of the store find rows by.
+const ROW_INDEXES: &str = "
+CREATE INDEX IF NOT EXISTS sessions_parent ON sessions(parent_session_id) WHERE parent_session_id IS NOT NULL;
+CREATE INDEX IF NOT EXISTS sessions_prompt ON sessions(system_prompt_hash) WHERE system_prompt_hash IS NOT NULL;
+CREATE UNIQUE INDEX IF NOT EXISTS sessions_title ON sessions(title) WHERE title IS NOT NULL;
+CREATE INDEX IF NOT EXISTS messages_session ON messages(session_id, id);
+CREATE INDEX IF NOT EXISTS messages_live ON messages(session_id, id) WHERE active = 1;
+CREATE INDEX IF NOT EXISTS messages_time ON messages(session_id, timestamp, id);
 ";
 
 /// What one full-text index is made of.
@@ -238,6 +242,7 @@ pub fn triggers_of(index: Index) -> [String; 3] {
 pub fn create(connection: &Connection, knobs: &policy::Store) -> Result<(), StoreError> {
     let mut sql = String::from("BEGIN;");
     sql.push_str(TABLES);
+    sql.push_str(ROW_INDEXES);
     sql.push_str(&indexes_sql(knobs));
     if knobs.index_when == IndexWhen::Search {
         sql.push_str(&unmarked_sql(knobs));
@@ -291,6 +296,8 @@ pub fn adopt(connection: &Connection, knobs: &mut policy::Store) -> Result<(), S
         knobs.index_when = if lazy { IndexWhen::Search } else { IndexWhen::Append };
         knobs.indexes = kept;
     }
+    // A file may have been made before one of them was known.
+    connection.execute_batch(ROW_INDEXES)?;
     Ok(())
 }
 

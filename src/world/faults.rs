@@ -10,6 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::world::{EntryKind, FileError, FileMeta, Files, Millis};
 
+/// How the ledger begins to tell of a clock that is set back; ages say nothing afterwards.
+pub const CLOCK_BACK: &str = "jumps back by";
+
 /// Ways in which a provider fails a request. The first five are worth another attempt.
 pub const PROVIDER_FAULTS: [&str; 8] = [
     "overloaded",
@@ -306,7 +309,8 @@ impl Faults {
 
     /// The clock jumps.
     pub fn clock_jumped(&self, by: Millis) {
-        self.state().fire("clock", format!("jumps by {by} ms"));
+        let way = if by < 0 { CLOCK_BACK } else { "jumps ahead by" };
+        self.state().fire("clock", format!("{way} {} ms", by.unsigned_abs()));
     }
 }
 

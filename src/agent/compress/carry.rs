@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::agent::compress::estimate::{Sizer, chars};
 use crate::agent::compress::{assemble, handoff, history, prune, tool_summary};
 use crate::policy::Compress;
+use crate::wire::tools::STATUSES;
 use crate::wire::{Content, Role, Row};
 
 /// One item of the todo list.
@@ -47,6 +48,37 @@ impl Todo {
             })
             .filter(|item| !item.content.is_empty())
             .collect()
+    }
+
+    /// This list with the items of a `todos` argument merged in by their id: fields that are given change an item that
+    /// is there, other items are added; what has no id is left out (Hermes tools/todo_tool.py:56).
+    pub fn merged(mut list: Vec<Self>, todos: &Value) -> Vec<Self> {
+        for item in todos.as_array().into_iter().flatten() {
+            let given = |key: &str| item[key].as_str().map(str::trim).filter(|text| !text.is_empty());
+            let id = match &item["id"] {
+                Value::Number(number) => number.to_string(),
+                id => id.as_str().unwrap_or_default().trim().to_owned(),
+            };
+            if id.is_empty() {
+                continue;
+            }
+            let Some(known) = list.iter_mut().find(|known| known.id == id) else {
+                list.extend(Self::list(&Value::from(vec![item.clone()])));
+                continue;
+            };
+            if let Some(content) = given("content") {
+                content.clone_into(&mut known.content);
+            }
+            if let Some(status) =
+                given("status").map(str::to_lowercase).filter(|word| STATUSES.contains(&&**word))
+            {
+                known.status = status;
+            }
+            if item.get("parent").is_some() {
+                known.parent = given("parent").map(str::to_owned);
+            }
+        }
+        list
     }
 
     /// The list as the newest answer of its tool in a history gives it; a fresh process knows it only from there.
@@ -433,6 +465,21 @@ mod tests {
             status: status.to_owned(),
             parent: parent.map(str::to_owned),
         }
+    }
+
+    #[test]
+    fn a_merged_item_keeps_what_the_call_does_not_give() {
+        let list = vec![todo("1", "pending", None), todo("2", "pending", Some("1"))];
+        let given = serde_json::json!([
+            { "id": 2, "status": "Completed" },
+            { "id": "1", "status": "soon", "content": "other" },
+            { "content": "without an id" },
+            { "id": "3", "content": "new" },
+        ]);
+        let merged = Todo::merged(list, &given);
+        let shown: Vec<_> = merged.iter().map(|item| (&*item.id, &*item.content, &*item.status)).collect();
+        assert_eq!(shown, [("1", "other", "pending"), ("2", "task", "completed"), ("3", "new", "pending")]);
+        assert_eq!(merged[1].parent.as_deref(), Some("1"));
     }
 
     #[test]

@@ -100,6 +100,8 @@ pub struct Call<'a> {
 pub struct Task {
     /// What is to be done.
     pub goal: String,
+    /// What the child has to know beside its goal; text alone counts.
+    pub context: Option<String>,
     /// Group of results that are delivered together.
     pub group: Value,
     /// What the answer must look like.
@@ -145,7 +147,12 @@ fn tasks(arguments: &Value, policy: &policy::Delegate) -> Result<Vec<Task>, Refu
             arguments["goal"].as_str().filter(|goal| !goal.trim().is_empty()).ok_or(Refusal::NoTasks)?;
         let schema = schema(&arguments["output_schema"])?;
         images(&arguments["images"])?;
-        return Ok(vec![Task { goal: goal.to_owned(), group: Value::Null, schema }]);
+        return Ok(vec![Task {
+            goal: goal.to_owned(),
+            context: context(arguments),
+            group: Value::Null,
+            schema,
+        }]);
     };
     if list.len() as u64 > policy.max_concurrent_children {
         return Err(Refusal::TooManyTasks);
@@ -160,7 +167,12 @@ fn tasks(arguments: &Value, policy: &policy::Delegate) -> Result<Vec<Task>, Refu
         let own = Some(&task["output_schema"]).filter(|schema| !schema.is_null());
         let shared = (list.len() == 1).then(|| &arguments["output_schema"]);
         let schema = own.or(shared).map_or(Ok(None), schema)?;
-        admitted.push(Task { goal: goal.to_owned(), group: task["group"].clone(), schema });
+        admitted.push(Task {
+            goal: goal.to_owned(),
+            context: context(task),
+            group: task["group"].clone(),
+            schema,
+        });
     }
     list.iter().try_for_each(|task| images(&task["images"]))?;
     Ok(admitted)
@@ -214,6 +226,10 @@ fn schema(value: &Value) -> Result<Option<Value>, Refusal> {
     } else {
         Err(Refusal::SchemaInvalid)
     }
+}
+
+fn context(given: &Value) -> Option<String> {
+    given["context"].as_str().filter(|text| !text.trim().is_empty()).map(str::to_owned)
 }
 
 fn images(value: &Value) -> Result<(), Refusal> {

@@ -6,8 +6,6 @@
 use serde_json::{Map, Value, json};
 
 use crate::agent::cron::{self, CronError, Due, FireClaim, Job, NewJob, Outcome, Scheduler, silence, store};
-use crate::agent::memory::MemoryStore;
-use crate::agent::tools::SPECS;
 use crate::agent::turn::TurnReport;
 use crate::ledger::{CronFired, CronJob, Lane, Name, SessionStarted, What};
 use crate::model::Model;
@@ -15,6 +13,7 @@ use crate::scenario::JobSpec;
 use crate::store::NewSession;
 use crate::store::retry::WriteKind;
 use crate::wire::Row;
+use crate::wire::tools::SPECS;
 use crate::world::Millis;
 use crate::world::clock::{MINUTE, SECOND};
 
@@ -205,7 +204,7 @@ impl<M: Model> Harness<M> {
         let started =
             SessionStarted { why: "cron".into(), parent: self.world.clone(), depth: 0, persisted: true };
         self.event(&name, What::SessionStarted(started));
-        let memory = MemoryStore::new(&self.policy.memory, &self.policy.threats);
+        let memory = self.fresh_memory();
         let mut session = Session::new(name.clone(), Lane::Cron, &self.policy, memory, now);
         session.origin = Origin::Cron;
         session.skip_review = self.policy.cron.skip_background_review;

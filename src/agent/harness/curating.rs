@@ -6,10 +6,10 @@ use crate::agent::cron::{Job, store};
 use crate::agent::curator::{self, Begun, Consolidation, JobSkills, RunOptions, RunReport};
 use crate::agent::memory::MemoryStore;
 use crate::agent::skills::{Library, Lifecycle, Origin as WriterOrigin, State, Usage, Writer};
-use crate::agent::tools::{SPECS, ToolSpec};
 use crate::ledger::{CuratorRan, Lane, Name, SessionStarted, SkillChanged, What};
 use crate::model::Model;
 use crate::wire::Row;
+use crate::wire::tools::{SPECS, ToolSpec};
 use crate::world::{Millis, clock};
 
 use super::cron_run::names;

@@ -8,18 +8,19 @@ use serde_json::{Value, json};
 use crate::agent::delegate::{
     self, Asked, Call, Catalogue, Ended, Entry, Refusal, Role, SchemaOutcome, Task, Toolset,
 };
-use crate::agent::tools::SPECS;
 use crate::agent::turn::Agent;
 use crate::ledger::{Delegation, Lane, Name, SessionStarted, What};
 use crate::model::Model;
 use crate::store::NewSession;
 use crate::store::retry::WriteKind;
 use crate::wire::Row;
+use crate::wire::tools::SPECS;
 use crate::world::Files as _;
 use crate::world::clock::SECOND;
 
 use super::dispatch::ToolResult;
 use super::host::Run;
+use super::prompting::environment;
 use super::session::Permits;
 use super::{Harness, HarnessError, Origin, Session};
 
@@ -49,6 +50,8 @@ struct Parent {
     name: Name,
     depth: u64,
     tools: Vec<String>,
+    /// Where it works, from the workspace's root.
+    directory: String,
     /// Its turn, from 1; 0 outside a turn.
     turn: u64,
     /// Children that the turn has spawned so far.
@@ -60,8 +63,8 @@ struct Parent {
 impl Parent {
     fn of(session: &Session, agent: &Agent) -> Self {
         let (name, depth, tools) = (session.name.clone(), session.depth, session.tools.clone());
-        let used = agent.transcript.size();
-        Self { name, depth, tools, turn: agent.turns, spawned: session.spawned, used }
+        let (used, directory) = (agent.transcript.size(), session.directory.clone());
+        Self { name, depth, tools, directory, turn: agent.turns, spawned: session.spawned, used }
     }
 }
 
@@ -104,7 +107,8 @@ impl<M: Model> Harness<M> {
     /// When the script has no answer for the child.
     pub fn delegate_outside(&mut self, depth: u64, goal: &str, tools: &[String]) -> Result<(), HarnessError> {
         let name = self.open.clone().unwrap_or_else(|| self.world.clone());
-        let parent = Parent { name, depth, tools: tools.to_vec(), turn: 0, spawned: 0, used: 0 };
+        let directory = String::new();
+        let parent = Parent { name, depth, tools: tools.to_vec(), directory, turn: 0, spawned: 0, used: 0 };
         if let Ok(tasks) = self.admit(&parent, &json!({ "goal": goal })) {
             let granted = self.granted(&parent);
             self.run_children(&parent, &tasks, &granted)?;
@@ -298,6 +302,17 @@ impl<M: Model> Harness<M> {
         child.keep_tools(|tool| tools.iter().any(|granted| granted == tool));
         let denied = SPECS.iter().map(|spec| spec.name.to_owned());
         child.permits = Permits::without(denied.filter(|tool| !tools.contains(tool)));
+        child.directory.clone_from(&parent.directory);
+        let policy = &self.policy.delegate;
+        let brief = delegate::Brief {
+            context: task.context.as_deref(),
+            schema: task.schema.as_ref(),
+            directory: &environment(&parent.directory).directory,
+            context_files: &self.project_context(&parent.directory, child.compressor.model().window),
+            role: Role::at(depth, policy),
+            depth: (depth, policy.max_spawn_depth),
+        };
+        child.brief = brief.text();
         Run { harness: self, session: &mut child }.build_prompt("first")?;
         let mut report = self.run_loop(&mut child, Row::user(task.goal.as_str()))?;
         let mut outcome = None;

@@ -39,7 +39,7 @@ impl<M: Model> Harness<M> {
         session.deliver_to = (platform != "cli").then(|| format!("{platform}:{}", session.name));
         if let Some(tools) = &opening.tools {
             session.keep_tools(|tool| tools.iter().any(|kept| kept == tool));
-            let others = crate::agent::tools::SPECS.iter().map(|spec| spec.name.to_owned());
+            let others = crate::wire::tools::SPECS.iter().map(|spec| spec.name.to_owned());
             session.permits = super::Permits::without(others.filter(|tool| !tools.contains(tool)));
         }
     }

@@ -17,7 +17,7 @@ use crate::wire::{Chain, Level, Row, Segment, ToolCall};
 use crate::world::terminal::WORKSPACE;
 
 use super::host::Run;
-use super::{HarnessError, Origin};
+use super::{Harness, HarnessError};
 
 /// A rendered prompt with what the ledger wants to know of it.
 struct Rendered {
@@ -59,27 +59,19 @@ impl<M: Model> Run<'_, M> {
     /// Renders the prompt from the session's memory snapshot and the home as it is now.
     fn render(&self) -> Rendered {
         let policy = &self.harness.policy;
-        let scanner = Scanner::new(&policy.threats);
-        let scan = |text: &str| -> Vec<String> { context_findings(&scanner, text) };
         // The catalogue is part of what a session keeps; only a rebuild looks at the skills again.
         let kept = if policy.prompt.catalogue_checked { None } else { self.harness.first_catalogue.clone() };
         let catalogue = self.session.catalogue.clone().or(kept).unwrap_or_else(|| self.present_catalogue());
         let listed = catalogue.text();
-        let window = Value::from(self.session.compressor.model().window);
-        let context = prompt::context_files::project_context(
-            &self.harness.workspace,
-            &self.session.directory,
-            &window,
-            &scan,
-            &policy.prompt,
-        );
         let block = |target| self.session.memory.snapshot(target).map(|block| block.render());
         let (memory, user) = (block(Target::Memory), block(Target::User));
-        let bare = matches!(self.session.origin, Origin::Child | Origin::Curator);
+        let context = (self.session.origin.reads_project()).then(|| {
+            self.harness.project_context(&self.session.directory, self.session.compressor.model().window)
+        });
         let built = prompt::build(
             &PromptInputs {
                 tools: &self.session.tools,
-                context_files: (!bare).then_some(context.text.as_str()),
+                context_files: context.as_deref(),
                 catalogue: Some(&listed),
                 memory: memory.as_deref(),
                 user_profile: user.as_deref(),
@@ -93,7 +85,7 @@ impl<M: Model> Run<'_, M> {
                     lineage_root: None,
                     model: &self.session.model,
                     provider: &self.session.provider,
-                    platform: &policy.turn.platform,
+                    platform: self.session.origin.platform().unwrap_or(&policy.turn.platform),
                     timeless: false,
                 },
                 environment: Some(environment(&self.session.directory)),
@@ -117,15 +109,24 @@ impl<M: Model> Run<'_, M> {
         }
     }
 
+    /// A prompt as it is sent.
+    fn with_brief(&self, text: &str) -> String {
+        match self.session.brief.as_str() {
+            "" => text.to_owned(),
+            brief => format!("{text}\n\n{brief}"),
+        }
+    }
+
     /// Takes a rendered prompt into use and records it.
     fn adopt(&mut self, prompt: Rendered, why: &str, declared: bool) {
+        let sent = self.with_brief(&prompt.text);
         let ready = PromptReady {
             why: why.into(),
             declared,
-            chars: chars(&prompt.text),
+            chars: chars(&sent),
             memory_chars: prompt.memory_chars,
             catalogue_chars: prompt.catalogue_chars,
-            digest: Chain::EMPTY.then(&Segment::new(Level::System, prompt.text.as_str())),
+            digest: Chain::EMPTY.then(&Segment::new(Level::System, sent.as_str())),
         };
         self.event(What::PromptReady(ready));
         let catalogue = Catalogue {
@@ -138,7 +139,7 @@ impl<M: Model> Run<'_, M> {
         let listed = prompt::catalogue::names_in(&prompt.text);
         self.session.index_delta = IndexDelta::new(listed);
         if self.session.hints.is_none() {
-            let given = !matches!(self.session.origin, Origin::Child | Origin::Curator);
+            let given = self.session.origin.reads_project();
             let files = &self.harness.workspace;
             let hints = SubdirHints::new(files, "", given, &self.harness.policy.prompt);
             self.session.hints = Some(hints.mounted_at(&environment(&self.session.directory).directory));
@@ -148,7 +149,7 @@ impl<M: Model> Run<'_, M> {
             self.harness.first_catalogue = Some(prompt.catalogue.clone());
         }
         self.session.catalogue = Some(prompt.catalogue);
-        self.session.system = prompt.text;
+        self.session.system = sent;
     }
 
     /// Builds and stores the prompt of a session that has none.
@@ -172,7 +173,7 @@ impl<M: Model> Run<'_, M> {
             self.session.catalogue = None;
         }
         let prompt = self.render();
-        if prompt.text == self.session.system {
+        if self.with_brief(&prompt.text) == self.session.system {
             self.session.catalogue = Some(prompt.catalogue);
             return;
         }
@@ -263,13 +264,24 @@ impl<M: Model> Run<'_, M> {
     }
 }
 
+impl<M> Harness<M> {
+    /// Text of the context files of a directory, cut to what a window of so many tokens takes.
+    pub(super) fn project_context(&self, directory: &str, window: u64) -> String {
+        let policy = &self.policy;
+        let scanner = Scanner::new(&policy.threats);
+        let scan = |text: &str| -> Vec<String> { context_findings(&scanner, text) };
+        let (files, window) = (&self.workspace, Value::from(window));
+        prompt::context_files::project_context(files, directory, &window, &scan, &policy.prompt).text
+    }
+}
+
 /// Ids of what the scanner says of a context file.
 fn context_findings(scanner: &Scanner, text: &str) -> Vec<String> {
     scanner.scan(text, Scope::Context).into_iter().map(|finding| finding.id().to_owned()).collect()
 }
 
 /// Where the simulated agent runs.
-fn environment(directory: &str) -> Environment {
+pub(super) fn environment(directory: &str) -> Environment {
     let directory = crate::world::files::join(WORKSPACE, directory);
     Environment { host: "lab".to_owned(), home: "/home/lab".to_owned(), directory }
 }

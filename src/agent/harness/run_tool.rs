@@ -239,7 +239,10 @@ impl<M: Model> Run<'_, M> {
     /// Writes the list anew, or tells it when none is given.
     fn todo_list(&mut self, arguments: &Value) -> ToolResult {
         if !arguments["todos"].is_null() {
-            self.session.todos = Todo::list(&arguments["todos"]);
+            self.session.todos = match arguments["merge"].as_bool() {
+                Some(true) => Todo::merged(std::mem::take(&mut self.session.todos), &arguments["todos"]),
+                _ => Todo::list(&arguments["todos"]),
+            };
         }
         let items = self.session.todos.iter().map(|item| {
             let mut shown = json!({ "id": item.id, "content": item.content, "status": item.status });

@@ -13,6 +13,7 @@ use crate::agent::{tools, turn};
 use crate::ledger::{Conversation, Lane, Name};
 use crate::policy::{Policy, WhitelistScope};
 use crate::wire::Segment;
+use crate::wire::tools::SPECS;
 
 /// On whose behalf a session writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +31,21 @@ pub enum Origin {
 }
 
 impl Origin {
+    /// The platform of such a run, where it is not the one that the user speaks through.
+    pub fn platform(self) -> Option<&'static str> {
+        match self {
+            Self::Foreground | Self::Review => None,
+            Self::Cron => Some("cron"),
+            Self::Child => Some("subagent"),
+            Self::Curator => Some("curator"),
+        }
+    }
+
+    /// True when the prompt shows the context files of the project. A child is told of them in its brief.
+    pub fn reads_project(self) -> bool {
+        matches!(self, Self::Foreground | Self::Review)
+    }
+
     /// The word in the ledger.
     pub fn word(self) -> &'static str {
         match self {
@@ -116,6 +132,8 @@ pub struct Session {
     pub table: Vec<Segment>,
     /// The system prompt as it is sent.
     pub system: String,
+    /// What follows it in every request and is not stored: what a child was told.
+    pub brief: String,
     /// Its stable part, when known.
     pub static_prefix: Option<String>,
     /// The catalogue as its prompt shows it; `None` before the first prompt.
@@ -187,7 +205,7 @@ impl Session {
         memory: MemoryStore,
         now: crate::world::Millis,
     ) -> Self {
-        let tools: Vec<String> = tools::SPECS.iter().map(|spec| spec.name.to_owned()).collect();
+        let tools: Vec<String> = SPECS.iter().map(|spec| spec.name.to_owned()).collect();
         let model = ModelFacts {
             name: policy.prompt.model.clone(),
             provider: policy.prompt.provider.clone(),
@@ -205,9 +223,10 @@ impl Session {
                 counts_iterations: policy.review.skill_interval > 0,
                 ..turn::Agent::default()
             },
-            table: tools::table(&tools),
+            table: tools::table(&tools, policy.memory.edit),
             tools,
             system: String::new(),
+            brief: String::new(),
             static_prefix: None,
             catalogue: None,
             index_delta: IndexDelta::default(),
@@ -248,16 +267,19 @@ impl Session {
 
     /// Leaves only these tools in the table.
     pub fn keep_tools(&mut self, keep: impl Fn(&str) -> bool) {
-        self.tools.retain(|tool| keep(tool));
+        (self.tools, self.table) = std::mem::take(&mut self.tools)
+            .into_iter()
+            .zip(std::mem::take(&mut self.table))
+            .filter(|(tool, _)| keep(tool))
+            .unzip();
         self.agent.counts_iterations &= self.has_tool("skill_manage");
-        self.table = tools::table(&self.tools);
     }
 
     /// The tool server lists its tools in another order.
     pub fn rotate_tools(&mut self) {
         if !self.tools.is_empty() {
             self.tools.rotate_left(1);
-            self.table = tools::table(&self.tools);
+            self.table.rotate_left(1);
         }
     }
 

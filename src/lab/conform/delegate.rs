@@ -184,11 +184,13 @@ fn built(given: &Value) -> Option<Value> {
     let reported = events.iter().any(
         |event| matches!(&event.what, What::Delegation(done) if done.accepted && &*event.session == "parent"),
     );
+    // Beside the prompt proper a child is told of its work, context files included; that part is not stored.
+    let proper = harness.store().read_prompt(&name).ok()??;
     let shows = |prompt: &str, text: &str| prompt.contains(text);
     Some(json!({
         "platform": stored.source,
         "skip_memory": shows(&parent.system, "A fact of the parent.") && !shows(&asked.system, "A fact of the parent."),
-        "skip_context_files": shows(&parent.system, "own rule") && !shows(&asked.system, "own rule"),
+        "skip_context_files": shows(&parent.system, "own rule") && !shows(&proper, "own rule"),
         "max_iterations": harness.policy().delegate.max_iterations,
         "own_iteration_budget": harness.policy().turn.iterations_max != Some(harness.policy().delegate.max_iterations),
         "parent_session_linked": stored.parent.as_deref() == Some("parent"),

@@ -1,0 +1,98 @@
+//! Runs beside the user's own: children and scheduled runs, and what each of them is told.
+
+use hermes_lab::ledger::rebuild::Rebuild;
+use hermes_lab::ledger::{Lane, Ledger};
+
+use crate::support::played;
+
+/// The system prompts that a lane was sent, one for each session, in order.
+fn prompts(ledger: &Ledger, lane: Lane) -> Vec<String> {
+    let mut rebuild = Rebuild::default();
+    let mut prompts: Vec<(String, String)> = Vec::new();
+    for event in &ledger.events {
+        let Some(seen) = rebuild.apply(event).filter(|seen| seen.key.1 == lane) else { continue };
+        let session = event.session.to_string();
+        if prompts.last().is_none_or(|(last, _)| *last != session) {
+            prompts.push((session, rebuild.conversation(&seen.key).unwrap().system()));
+        }
+    }
+    prompts.into_iter().map(|(_, system)| system).collect()
+}
+
+const HOME: &str = r#"
+[[memory]]
+target = "memory"
+text = "The lighthouse keeper is called Odile."
+
+[[file]]
+path = "AGENTS.md"
+text = "Dates are written year first."
+"#;
+
+#[test]
+fn a_child_is_told_its_context_its_schema_and_the_rules_of_the_project_and_no_memory() {
+    let acts = HOME.to_owned()
+        + r#"
+[[act]]
+open = { name = "s" }
+
+[[act]]
+[act.turn]
+say = "Have two things looked up."
+replies = [
+  { call = "delegate_task", args = { tasks = [
+    { goal = "Find the port of the server.", context = "The server is the one in Brest." },
+    { goal = "Count the lamps of the tower.", output_schema = { type = "object", required = ["lamps"] } },
+  ] } },
+  { say = "They are on it." },
+  { say = "Both are back." },
+]
+
+[[rule]]
+lane = "child"
+when.system_has = "the one in Brest"
+reply.say = "Port 8443."
+
+[[rule]]
+lane = "child"
+reply.say = '{"lamps": 12}'
+"#;
+    let ledger = played("", &acts);
+    let [brest, tower] = &prompts(&ledger, Lane::Child)[..] else { panic!("two children") };
+    assert!(brest.contains("the one in Brest") && !brest.contains("lamps"), "{brest}");
+    assert!(tower.contains("\"lamps\"") && !tower.contains("Brest"), "{tower}");
+    for told in [brest, tower] {
+        assert!(told.contains("Platform: subagent") && told.contains("year first"), "{told}");
+        assert!(!told.contains("Odile"), "{told}");
+    }
+    let main = prompts(&ledger, Lane::Main);
+    assert!(main[0].contains("Odile") && main[0].contains("Platform: cli"), "{}", main[0]);
+}
+
+#[test]
+fn a_scheduled_run_knows_memory_and_not_the_rules_of_the_project() {
+    let acts = HOME.to_owned()
+        + r#"
+[[job]]
+name = "inbox"
+schedule = "every 30m"
+prompt = "Look through the inbox."
+
+[[act]]
+open = { name = "s" }
+
+[[act]]
+wait.minutes = 31
+
+[[act]]
+tick.schedulers = 1
+
+[[rule]]
+lane = "cron"
+reply.say = "Nothing new."
+"#;
+    let ledger = played("", &acts);
+    let [told] = &prompts(&ledger, Lane::Cron)[..] else { panic!("one run") };
+    assert!(told.contains("Odile") && told.contains("Platform: cron"), "{told}");
+    assert!(!told.contains("year first"), "{told}");
+}
