@@ -387,8 +387,8 @@ impl<M: Model> Run<'_, M> {
         store.lock_compression(&parent, HOLDER, lease, now)?;
         let new = NewSession {
             model: Some(&self.session.model),
-            system_prompt: Some(&self.session.system),
-            ..NewSession::of(&child, "cli")
+            system_prompt: Some(self.session.own_prompt()),
+            ..NewSession::of(&child, self.session.platform(&self.harness.policy.turn.platform))
         };
         let rotation = Rotation {
             parent: &parent,

@@ -65,8 +65,8 @@ impl<M: Model> Harness<M> {
         self.poll_curator()?;
         let now = self.clock.now();
         let key = Name::from(name);
-        let mut new = NewSession::of(name, "cli");
-        let model = self.policy.prompt.model.clone();
+        let (model, platform) = (self.policy.prompt.model.clone(), self.policy.turn.platform.clone());
+        let mut new = NewSession::of(name, &platform);
         new.model = Some(&model);
         let new = parent.map_or_else(|| new.clone(), |parent| new.clone().child_of(parent));
         self.stored(WriteKind::Transcript, |store| store.create_session(&new, now))?;

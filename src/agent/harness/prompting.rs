@@ -85,7 +85,7 @@ impl<M: Model> Run<'_, M> {
                     lineage_root: None,
                     model: &self.session.model,
                     provider: &self.session.provider,
-                    platform: self.session.origin.platform().unwrap_or(&policy.turn.platform),
+                    platform: self.session.platform(&policy.turn.platform),
                     timeless: false,
                 },
                 environment: Some(environment(&self.session.directory)),

@@ -260,6 +260,20 @@ impl Session {
         }
     }
 
+    /// What it speaks through; `user` is the platform of the user.
+    pub fn platform<'a>(&self, user: &'a str) -> &'a str {
+        self.origin.platform().unwrap_or(user)
+    }
+
+    /// The system prompt as it is stored: without the brief.
+    pub fn own_prompt(&self) -> &str {
+        let brief = format!("\n\n{}", self.brief);
+        match self.brief.as_str() {
+            "" => &self.system,
+            _ => self.system.strip_suffix(&brief).unwrap_or(&self.system),
+        }
+    }
+
     /// True when the tool is in the table.
     pub fn has_tool(&self, name: &str) -> bool {
         self.tools.iter().any(|tool| tool == name)
