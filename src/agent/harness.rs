@@ -19,9 +19,11 @@ mod learning;
 mod lifecycle;
 mod maintaining;
 mod prompting;
+mod remembering;
 mod run_tool;
 mod searching;
 mod session;
+mod skill_answers;
 
 use std::collections::BTreeMap;
 

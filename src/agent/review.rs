@@ -74,24 +74,48 @@ pub fn focus(text: Option<&str>) -> Option<&str> {
     text.map(str::trim).filter(|text| !text.is_empty())
 }
 
-/// The instruction that a review is given.
-pub fn instruction(scope: Scope, focus_text: Option<&str>) -> String {
-    let what = match scope.word() {
-        "memory" => "facts about the user and the environment that later sessions need; keep them in memory",
-        "combined" => "lessons for skills, and facts for memory; one lesson goes to one place",
-        _ => "lessons that make the next task of this kind shorter; keep them in skills",
+/// What a review of skills is told; Hermes agent/background_review.py:362-560, restated.
+const SKILLS_TOLD: &str = "\
+What is worth a skill: the user corrected style, format, length or the order of work, or was annoyed; a technique, a fix or \
+a detour turned out to be worth keeping; a skill that was used here was wrong, incomplete or out of date. One of these is \
+enough.
+Keep few skills, one for each class of task, each with the rules that always hold in SKILL.md and a small number of support \
+files; not one skill for each conversation. Take the first of these that fits: mend a skill that was loaded here; mend an \
+existing skill of the same class; add a support file to one and a line in its SKILL.md that points there; create a new one, \
+whose name is no number, error text, code name, single library or today's errand. Look for the rule before you add it, and \
+sharpen the one that is there; what is wrong is corrected in its place.
+Write the procedure in the order of work, with concrete commands; each pitfall at the step that it concerns, as a rule that \
+always holds. No story of what happened, no dates, no ticket numbers.
+Read the exact file in this review before you change it; after a refusal read it once, try once more, and leave it then. \
+Never delete a skill: say in your answer which ones overlap.
+Leave out failures of this machine, statements that a tool does not work, errors that went away, one-off errands, and \
+attempts that led nowhere.";
+
+/// What a review of memory is told.
+const MEMORY_TOLD: &str = "\
+Memory has two stores: the profile says who the user is and how they want to be met, the other one how things stand around \
+you. A fact goes to one of them, once, and only if later conversations need it.";
+
+/// The instruction that a review is given; it ends with the tools that the run may dispatch.
+pub fn instruction(scope: Scope, allowed: &[String], focus_text: Option<&str>) -> String {
+    let (what, told) = match scope.word() {
+        "memory" => ("facts about the user and the environment that later sessions need", vec![MEMORY_TOLD]),
+        "combined" => (
+            "lessons for skills, and facts for memory. How to do a task for this user belongs into the skill of that \
+             task; one lesson goes to one place",
+            vec![SKILLS_TOLD, MEMORY_TOLD],
+        ),
+        _ => ("lessons that make the next task of this kind shorter", vec![SKILLS_TOLD]),
     };
     let mut text = format!(
-        "The conversation above is over. Look through it for {what}. Most conversations teach something, but \
-         \"nothing to save\" is a valid end. Prefer to mend a skill that was loaded here, then an existing one of the \
-         same class, then a support file, and only then create a new one. Read the exact file before you change it. \
-         Write rules in the order of work with concrete commands, not the story of what happened. Leave out failures \
-         of this machine, errors that went away, and one-off tasks. Never delete a skill. You may use the skill tools \
-         and the reading tools; every other tool is refused."
+        "The conversation above is over. Look through it for {what}. Most conversations teach something; if this one \
+         did not, \"nothing to save\" is a valid end.\n{}",
+        told.join("\n")
     );
     if let Some(focus) = focus(focus_text) {
-        text.push_str("\n\nThis comes first: ");
+        text.push_str("\nThis comes before the general rules: ");
         text.push_str(focus);
     }
+    text.push_str(&format!("\nYou may use {}; every other tool is refused.", allowed.join(", ")));
     text
 }

@@ -28,6 +28,9 @@ pub struct Event {
     pub what: What,
 }
 
+/// In the place of a refusal: all that was to be written is there already.
+pub const PRESENT: &str = "present";
+
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -401,7 +404,7 @@ bodies! {
         action: Name,
         /// True when it was carried out.
         ok: bool,
-        /// Kind of refusal; empty for none.
+        /// Kind of refusal; empty for none, [`PRESENT`] where everything was there already and nothing was written.
         refusal: Name,
         /// The text that was to be written.
         content: Name,
@@ -624,7 +627,7 @@ bodies! {
 
     /// The scanner found something.
     ThreatFound {
-        /// `memory_write`, `memory_load`, `context_file` or `tool_result`.
+        /// `context_file`, `hint` or `tool_result`.
         place: Name,
         /// Ids of the findings.
         ids: Vec<Name>,

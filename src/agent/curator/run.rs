@@ -16,7 +16,7 @@ use crate::agent::skills::{Library, Owners};
 use crate::agent::stamp;
 use crate::policy;
 use crate::world::files::join;
-use crate::world::{Files, Millis};
+use crate::world::{Files, Millis, clock};
 
 /// What a consolidating agent did.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -60,6 +60,7 @@ pub struct RunReport {
 /// A run between its two phases: the ageing is done and on record, the model was not asked yet.
 #[derive(Debug)]
 pub struct Begun {
+    started: Millis,
     options: RunOptions,
     consolidates: bool,
     before: BTreeSet<String>,
@@ -118,7 +119,7 @@ pub fn begin(
     }
     let aged = local_names(library, files);
     let candidates = consolidation_candidates(library, knobs, files);
-    Begun { options, consolidates, before, aged, candidates, pass, snapshot, summaries }
+    Begun { started: now, options, consolidates, before, aged, candidates, pass, snapshot, summaries }
 }
 
 impl Begun {
@@ -132,7 +133,7 @@ impl Begun {
         job_list: &mut [jobs::JobSkills],
         outcome: Option<&Consolidation>,
     ) -> RunReport {
-        let Self { options, consolidates, before, aged, pass, snapshot, mut summaries, .. } = self;
+        let Self { started, options, consolidates, before, aged, pass, snapshot, mut summaries, .. } = self;
         let mut classification = Classification::default();
         let mut rewrites = Vec::new();
         if let Some(done) = outcome {
@@ -162,10 +163,12 @@ impl Begun {
             report_dir: String::new(),
         };
         let after = local_names(library, files);
-        report.report_dir = write_report(files, now, options, &report, (&before, &after), outcome);
+        let seconds = (now - started).max(0) / clock::SECOND;
+        report.report_dir =
+            write_report(files, (started, seconds), options, &report, (&before, &after), outcome);
         let mut state = CuratorState::load(files, library.root());
         state.set("last_report_path", report.report_dir.as_str());
-        state.set("last_run_duration_seconds", 0);
+        state.set("last_run_duration_seconds", seconds);
         if let Some(last) = report.summaries.last() {
             state.set("last_run_summary", last.as_str());
         }
@@ -199,14 +202,14 @@ fn show_jobs(job_list: &[jobs::JobSkills]) -> Value {
 /// Writes the report and answers its directory. What the disk refuses is lost; the run itself stands.
 fn write_report(
     files: &mut dyn Files,
-    now: Millis,
+    (started, seconds): (Millis, Millis),
     options: RunOptions,
     report: &RunReport,
     (before, after): (&BTreeSet<String>, &BTreeSet<String>),
     outcome: Option<&Consolidation>,
 ) -> String {
     let base =
-        stamp::format(now, "logs/curator/%Y%m%d-%H%M%S").unwrap_or_else(|| "logs/curator/run".to_owned());
+        stamp::format(started, "logs/curator/%Y%m%d-%H%M%S").unwrap_or_else(|| "logs/curator/run".to_owned());
     let mut dir = base.clone();
     let mut count = 1;
     while files.exists(&dir) {
@@ -215,7 +218,8 @@ fn write_report(
     }
     let counts = report.counts;
     let machine = json!({
-        "started_at": stamp::show(now),
+        "started_at": stamp::show(started),
+        "duration_seconds": seconds,
         "dry_run": options.dry_run,
         "skills_before": before.len(),
         "skills_after": after.len(),
@@ -230,7 +234,7 @@ fn write_report(
         "tool_calls": outcome.map_or(0, |outcome| outcome.calls.len()),
         "final_text": outcome.map_or("", |outcome| outcome.final_text.as_str()),
     });
-    let mut text = format!("# Curator run of {}\n\n{}\n", stamp::show(now), summary(&counts));
+    let mut text = format!("# Curator run of {}\n\n{}\n", stamp::show(started), summary(&counts));
     let mut section = |title: &str, names: Vec<String>| {
         if !names.is_empty() {
             text.extend(["\n## ", title, "\n\n"]);

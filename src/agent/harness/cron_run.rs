@@ -221,9 +221,8 @@ impl<M: Model> Harness<M> {
         Run { harness: self, session: &mut session }.build_prompt("first")?;
         let mut text = String::new();
         for skill in job.fields.get("skills").map(names).unwrap_or_default() {
-            let file = self.library().skill_file(&*self.home, &skill);
-            if let Some(body) = file.and_then(|file| self.home.read(&file).ok()) {
-                text.push_str(&format!("[Skill {skill}]\n{}\n\n", String::from_utf8_lossy(&body)));
+            if let Ok(view) = self.library().take_up(&mut *self.home, now, &skill) {
+                text.push_str(&format!("[Skill {skill}]\n{}\n\n", view.text));
             }
         }
         text.push_str(job.text("prompt").unwrap_or_default());

@@ -20,7 +20,7 @@ use crate::world::clock::SECOND;
 
 use super::dispatch::ToolResult;
 use super::host::Run;
-use super::prompting::environment;
+use super::prompting::{environment, objections};
 use super::session::Permits;
 use super::{Harness, HarnessError, Origin, Session};
 
@@ -303,17 +303,20 @@ impl<M: Model> Harness<M> {
         let denied = SPECS.iter().map(|spec| spec.name.to_owned());
         child.permits = Permits::without(denied.filter(|tool| !tools.contains(tool)));
         child.directory.clone_from(&parent.directory);
+        let context = self.project_context(&parent.directory, child.compressor.model().window);
         let policy = &self.policy.delegate;
         let brief = delegate::Brief {
             context: task.context.as_deref(),
             schema: task.schema.as_ref(),
             directory: &environment(&parent.directory).directory,
-            context_files: &self.project_context(&parent.directory, child.compressor.model().window),
+            context_files: &context.text,
             role: Role::at(depth, policy),
             depth: (depth, policy.max_spawn_depth),
         };
         child.brief = brief.text();
-        Run { harness: self, session: &mut child }.build_prompt("first")?;
+        let mut run = Run { harness: self, session: &mut child };
+        run.build_prompt("first")?;
+        run.tell_objections("context_file", &objections(Some(&context)));
         let mut report = self.run_loop(&mut child, Row::user(task.goal.as_str()))?;
         let mut outcome = None;
         if let Some(schema) = &task.schema {

@@ -201,7 +201,7 @@ impl<M: Model> Harness<M> {
             delivered: parent.delivered,
         };
         self.event(&name, What::ReviewStarted(started));
-        let ran = self.run_loop(&mut fork, Row::user(review::instruction(scope, None)));
+        let ran = self.run_loop(&mut fork, Row::user(review::instruction(scope, &allowed, None)));
         if self.faults.take_cancelled() {
             parent.slot.new_turn();
         }
@@ -217,11 +217,12 @@ impl<M: Model> Harness<M> {
             parent.agent.transcript.rows(),
             crate::policy::Notify::Verbose,
         );
+        let warning = ran.failed.then(|| Name::from("The background review failed."));
         let ended = ReviewEnded {
             iterations: ran.iterations,
             iterations_max: crate::policy::Review::default().iterations_max,
             learned: learned.learned.word().into(),
-            shown: told.lines.iter().map(|line| Name::from(line.as_str())).collect(),
+            shown: told.lines.iter().map(|line| Name::from(line.as_str())).chain(warning).collect(),
         };
         self.event(&name, What::ReviewEnded(ended));
         Ok(())
@@ -240,6 +241,8 @@ impl<M: Model> Harness<M> {
         fork.planned = self.world.clone();
         fork.writer = crate::agent::skills::Writer::new(crate::agent::skills::Origin::BackgroundReview);
         fork.agent.counts_iterations = false;
+        // Its instruction is a user turn of its own, for what memory counts by turns.
+        fork.memory.new_turn();
         fork.agent.pending_steer = None;
         fork.pending.clear();
         fork.iterations_max = Some(policy.iterations_max);

@@ -6,9 +6,7 @@ use crate::agent::compress::carry::Todo;
 use crate::agent::guard::Guard;
 use crate::agent::review::IdleQueue;
 use crate::agent::turn::{Agent, UNANSWERED};
-use crate::ledger::{
-    Event, Lane, MemoryWrite, Name, Resumed, SessionEnded, SessionStarted, StoreState, Stored, What,
-};
+use crate::ledger::{Event, Lane, Name, Resumed, SessionEnded, SessionStarted, StoreState, Stored, What};
 use crate::model::Model;
 use crate::policy::ResultOrder;
 use crate::store::retry::WriteKind;
@@ -186,31 +184,6 @@ impl<M: Model> Harness<M> {
             self.open = None;
         }
         Ok(())
-    }
-
-    /// Writes to memory outside any conversation, as another process would; true when it was accepted.
-    pub fn remember(&mut self, target: &str, content: &str) -> bool {
-        let mut memory = self.fresh_memory();
-        let arguments = serde_json::json!({ "action": "add", "target": target, "content": content });
-        let now = self.clock.now();
-        let caller = crate::agent::memory::Caller::Attended;
-        let answer = memory.tool_call(&mut *self.home, now, &arguments, caller);
-        let (ok, refusal) = match &answer {
-            crate::agent::memory::ToolAnswer::Applied(_) => (true, String::new()),
-            crate::agent::memory::ToolAnswer::Staged(_) => (false, "staged".to_owned()),
-            crate::agent::memory::ToolAnswer::Refused(refusal) => (false, refusal.kind.to_string()),
-        };
-        let write = MemoryWrite {
-            origin: "outside".into(),
-            target: target.into(),
-            action: "add".into(),
-            ok,
-            refusal: refusal.as_str().into(),
-            content: content.into(),
-        };
-        let world = self.world.clone();
-        self.event(&world, What::MemoryWrite(write));
-        ok
     }
 
     /// Takes the events out of the ledger that are there.

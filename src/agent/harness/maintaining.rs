@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::agent::curator;
-use crate::agent::skills::{Action, Done, Library, Operation, Record, Refusal, Request, Usage};
+use crate::agent::skills::{Action, Done, Library, Operation, Record, Request, Usage};
 use crate::agent::turn::Agent;
 use crate::ledger::{Lane, SkillChanged, SkillViewed, What};
 use crate::model::Model;
@@ -13,7 +13,7 @@ use crate::world::{Millis, clock};
 
 use super::dispatch::ToolResult;
 use super::host::Run;
-use super::{Harness, HarnessError, Session};
+use super::{Harness, HarnessError, Session, skill_answers};
 
 /// What is known of a skill before it changes.
 pub(super) struct Before {
@@ -104,12 +104,9 @@ impl<M: Model> Run<'_, M> {
             Ok(done) => {
                 self.harness.forgive(&operations);
                 self.hot_load();
-                ToolResult::done(skill_receipt(&operations, &done).to_string())
+                skill_answers::done(&operations, &done)
             }
-            Err(refusal) if is_guard(&refusal) => {
-                ToolResult { refused_by: Some("provenance"), ..ToolResult::failed(refusal.to_string()) }
-            }
-            Err(refusal) => ToolResult::failed(refusal.to_string()),
+            Err(refusal) => skill_answers::refused(&refusal),
         }
     }
 }
@@ -130,38 +127,6 @@ impl<M: Model> Run<'_, M> {
 
 /// Uses in a row that ended with a failing command; a field of the usage record.
 const FAILING_STREAK: &str = "failing_streak";
-
-/// What the tool for skills answers: the verb of what was done, or every operation of a batch.
-fn skill_receipt(operations: &[Operation], done: &Done) -> Value {
-    if *done == Done::Staged {
-        return json!({ "success": true, "staged": true });
-    }
-    let past = |operation: &Operation| match operation.action.as_ref().map_or("", Action::word) {
-        "create" => "created",
-        "patch" => "patched",
-        "delete" => "archived",
-        "write_file" => "written",
-        "remove_file" => "removed",
-        _ => "updated",
-    };
-    if let [operation] = operations {
-        let message = format!("Skill '{}' {}.", operation.name, past(operation));
-        return json!({ "success": true, "staged": false, "message": message });
-    }
-    let rows: Vec<Value> = operations
-        .iter()
-        .map(|operation| {
-            let action = operation.action.as_ref().map_or("", Action::word);
-            json!({ "name": operation.name, "action": action, "success": true })
-        })
-        .collect();
-    json!({ "success": true, "staged": false, "operations_applied": rows.len(), "results": rows })
-}
-
-/// A refusal because of who asks, not because of what is asked.
-fn is_guard(refusal: &Refusal) -> bool {
-    refusal.reason.id().starts_with("bg_")
-}
 
 impl<M: Model> Harness<M> {
     /// Keeps how the uses of this turn's skills ended, where that is on.
@@ -271,16 +236,15 @@ impl<M: Model> Harness<M> {
         Ok(())
     }
 
-    /// The user loads a skill by hand: a use like any other.
+    /// The user loads a skill by hand: a use, and no view.
     ///
     /// # Errors
     /// When there is no such skill.
     pub fn view_skill(&mut self, name: &str) -> Result<(), HarnessError> {
         let library = self.library();
         let now = self.clock.now();
-        let mut writer = crate::agent::skills::Writer::new(crate::agent::skills::Origin::Foreground);
         library
-            .view(&mut *self.home, now, &mut writer, name, None)
+            .take_up(&mut *self.home, now, name)
             .map_err(|refusal| HarnessError::Script(refusal.to_string()))?;
         let session = self.open.clone().unwrap_or_else(|| self.world.clone());
         self.event(&session, What::SkillViewed(SkillViewed { skill: name.into(), lane: Lane::Main }));

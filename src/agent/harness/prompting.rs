@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::agent::memory::Target;
 use crate::agent::prompt::catalogue::Rows;
+use crate::agent::prompt::context_files::ProjectContext;
 use crate::agent::prompt::index_delta::IndexDelta;
 use crate::agent::prompt::subdir_hints::SubdirHints;
 use crate::agent::prompt::{self, DateInputs, Environment, Offer, PromptInputs, Root, Runtime};
@@ -28,6 +29,8 @@ struct Rendered {
     /// Name and length of the shown description of each skill.
     rows: Vec<(String, u64)>,
     catalogue: prompt::Catalogue,
+    /// What the scanner objected to in each context file that it kept out.
+    objections: Vec<Vec<String>>,
 }
 
 fn chars(text: &str) -> u64 {
@@ -71,7 +74,7 @@ impl<M: Model> Run<'_, M> {
         let built = prompt::build(
             &PromptInputs {
                 tools: &self.session.tools,
-                context_files: context.as_deref(),
+                context_files: context.as_ref().map(|context| context.text.as_str()),
                 catalogue: Some(&listed),
                 memory: memory.as_deref(),
                 user_profile: user.as_deref(),
@@ -106,6 +109,7 @@ impl<M: Model> Run<'_, M> {
             catalogue_chars: chars(&listed),
             rows: rows.collect(),
             catalogue,
+            objections: objections(context.as_ref()),
         }
     }
 
@@ -129,6 +133,7 @@ impl<M: Model> Run<'_, M> {
             digest: Chain::EMPTY.then(&Segment::new(Level::System, sent.as_str())),
         };
         self.event(What::PromptReady(ready));
+        self.tell_objections("context_file", &prompt.objections);
         let catalogue = Catalogue {
             lines: prompt.rows.len() as u64,
             chars: prompt.catalogue_chars,
@@ -251,11 +256,17 @@ impl<M: Model> Run<'_, M> {
         let files = &self.harness.workspace;
         let hints = seen.after_call(files, &call.name, &arguments, &scan, &policy.prompt);
         self.session.hints = Some(seen);
-        for hint in hints.iter().filter(|hint| !hint.objections.is_empty()) {
-            let ids = hint.objections.iter().map(|id| Name::from(id.as_str())).collect();
-            self.event(What::ThreatFound(ThreatFound { place: "hint".into(), ids, blocked: true }));
-        }
+        let objections: Vec<_> = hints.iter().map(|hint| hint.objections.clone()).collect();
+        self.tell_objections("hint", &objections);
         hints.into_iter().map(|hint| hint.text).collect()
+    }
+
+    /// Records what was kept out of a prompt or a result, text by text.
+    pub(super) fn tell_objections(&mut self, place: &str, objections: &[Vec<String>]) {
+        for ids in objections.iter().filter(|ids| !ids.is_empty()) {
+            let ids = ids.iter().map(|id| Name::from(id.as_str())).collect();
+            self.event(What::ThreatFound(ThreatFound { place: place.into(), ids, blocked: true }));
+        }
     }
 
     /// Skills that reach the running session as soon as they change.
@@ -265,14 +276,19 @@ impl<M: Model> Run<'_, M> {
 }
 
 impl<M> Harness<M> {
-    /// Text of the context files of a directory, cut to what a window of so many tokens takes.
-    pub(super) fn project_context(&self, directory: &str, window: u64) -> String {
+    /// The context files of a directory, cut to what a window of so many tokens takes.
+    pub(super) fn project_context(&self, directory: &str, window: u64) -> ProjectContext {
         let policy = &self.policy;
         let scanner = Scanner::new(&policy.threats);
         let scan = |text: &str| -> Vec<String> { context_findings(&scanner, text) };
         let (files, window) = (&self.workspace, Value::from(window));
-        prompt::context_files::project_context(files, directory, &window, &scan, &policy.prompt).text
+        prompt::context_files::project_context(files, directory, &window, &scan, &policy.prompt)
     }
+}
+
+/// What the scanner objected to, file by file.
+pub(super) fn objections(context: Option<&ProjectContext>) -> Vec<Vec<String>> {
+    context.iter().flat_map(|context| &context.sections).map(|section| section.objections.clone()).collect()
 }
 
 /// Ids of what the scanner says of a context file.

@@ -3,15 +3,13 @@
 use serde_json::{Value, json};
 
 use crate::agent::compress::carry::Todo;
-use crate::agent::memory::{Caller, ToolAnswer};
 use crate::agent::turn::Agent;
-use crate::ledger::{Effect, MemoryWrite, What};
+use crate::ledger::{Effect, What};
 use crate::model::Model;
 use crate::wire::ToolCall;
 use crate::world::terminal::{Place, Ran, Reach};
 use crate::world::{Files, Millis, clock};
 
-use super::Origin;
 use super::dispatch::ToolResult;
 use super::host::Run;
 
@@ -187,53 +185,6 @@ impl<M: Model> Run<'_, M> {
             }
         }
         ToolResult::done(json!({ "matches": lines }).to_string())
-    }
-
-    fn memory(&mut self, arguments: &Value) -> ToolResult {
-        let caller = match self.session.origin {
-            Origin::Review => Caller::UnattendedReview,
-            _ => Caller::Attended,
-        };
-        let now = self.harness.clock.now();
-        let answer = self.session.memory.tool_call(&mut *self.harness.home, now, arguments, caller);
-        let text = |key: &str| arguments.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let batch =
-            arguments.get("operations").and_then(Value::as_array).is_some_and(|list| !list.is_empty());
-        let content = if batch { arguments["operations"].to_string() } else { text("content") };
-        let (ok, refusal) = match &answer {
-            ToolAnswer::Applied(_) => (true, String::new()),
-            ToolAnswer::Staged(_) => (false, "staged".to_owned()),
-            ToolAnswer::Refused(refusal) => (false, refusal.kind.to_string()),
-        };
-        let write = MemoryWrite {
-            origin: self.session.origin.word().into(),
-            target: text("target").into(),
-            action: if batch { "batch".into() } else { text("action").into() },
-            ok,
-            refusal: refusal.as_str().into(),
-            content: content.into(),
-        };
-        self.event(What::MemoryWrite(write));
-        if ok {
-            self.effect("memory", &text("target"));
-            let done = match (batch, arguments["action"].as_str()) {
-                (true, _) => "applied",
-                (false, Some("remove")) => "removed",
-                (false, Some("replace")) => "replaced",
-                (false, Some("patch")) => "updated",
-                (false, _) => "added",
-            };
-            let receipt = json!({ "success": true, "done": true, "message": format!("Entry {done}.") });
-            return ToolResult::done(receipt.to_string());
-        }
-        if let ToolAnswer::Refused(refusal) = answer {
-            ToolResult::failed(refusal.to_string())
-        } else {
-            let message = "The change is proposed to the user; nothing was written.";
-            let receipt =
-                json!({ "success": true, "staged": true, "proposal_staged": true, "message": message });
-            ToolResult::done(receipt.to_string())
-        }
     }
 
     /// Writes the list anew, or tells it when none is given.

@@ -82,6 +82,8 @@ pub struct Receipt {
     pub limit: u64,
     /// Number of entries.
     pub entry_count: usize,
+    /// False when everything was there already and nothing was written.
+    pub changed: bool,
     /// The texts that are gone.
     pub taken: Vec<Taken>,
 }

@@ -28,7 +28,7 @@ impl MemoryStore {
         self.check_content(content)?;
         self.reread(files, target)?;
         if self.live(target).iter().any(|entry| entry == content) {
-            return Ok(self.succeed(target, Vec::new()));
+            return Ok(Receipt { changed: false, ..self.succeed(target, Vec::new()) });
         }
         let mut next = self.live(target).to_vec();
         next.push(content.to_owned());
@@ -317,8 +317,9 @@ impl MemoryStore {
                 format!("{} cannot be written: {error}", target.file_name()),
             )
         })?;
+        let changed = *self.live(target) != next;
         *self.live_mut(target) = next;
-        Ok(self.succeed(target, taken))
+        Ok(Receipt { changed, ..self.succeed(target, taken) })
     }
 
     fn succeed(&mut self, target: Target, taken: Vec<Taken>) -> Receipt {
@@ -330,6 +331,7 @@ impl MemoryStore {
             size,
             limit,
             entry_count: self.live(target).len(),
+            changed: true,
             taken: if self.knobs.reports_removed { taken } else { Vec::new() },
         }
     }

@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use super::frontmatter;
-use super::guard::Writer;
+use super::guard::{Origin, Writer};
 use super::manage::contained;
 use super::refusal::{Reason, Refusal};
 use super::tree::SkillDir;
@@ -117,13 +117,36 @@ impl Library {
         file_path: Option<&str>,
     ) -> Result<(View, Lifecycle), Refusal> {
         let view = self.load(files, writer, name, file_path)?;
+        let event = self.count(files, &view, |usage, name| {
+            usage.viewed(name, now);
+            usage.used(name, now)
+        });
+        Ok((view, event))
+    }
+
+    /// A skill that the user or a job names: as [`Library::load`], and counted as a use alone (Hermes
+    /// cron/scheduler_prompt.py:238).
+    ///
+    /// # Errors
+    /// As [`Library::load`].
+    pub fn take_up(&self, files: &mut dyn Files, now: Millis, name: &str) -> Result<View, Refusal> {
+        let view = self.load(files, &mut Writer::new(Origin::Foreground), name, None)?;
+        self.count(files, &view, |usage, name| usage.used(name, now));
+        Ok(view)
+    }
+
+    fn count(
+        &self,
+        files: &mut dyn Files,
+        view: &View,
+        change: impl FnOnce(&mut Usage, &str) -> Lifecycle,
+    ) -> Lifecycle {
         let own_name = self.usage_name(files, &view.dir);
         let mut usage = Usage::load(files, &self.root);
-        usage.viewed(&own_name, now);
-        let event = usage.used(&own_name, now);
+        let event = change(&mut usage, &own_name);
         // The text is shown; a counter that cannot be kept is no reason to refuse it.
         let _ = usage.save(files, &self.root);
-        Ok((view, event))
+        event
     }
 
     /// The path of a skill directory's SKILL.md by the name of a call, for readers outside this room.

@@ -49,8 +49,8 @@ pub(super) fn replay(function: &str, given: &Value, _: &Fixtures) -> Result<Valu
         "prompt_scope" => {
             let scope =
                 Scope { memory: given["review_memory"] == true, skills: given["review_skills"] == true };
-            let plain = review::instruction(scope, None);
-            let text = review::instruction(scope, given["focus"].as_str());
+            let plain = review::instruction(scope, &[], None);
+            let text = review::instruction(scope, &[], given["focus"].as_str());
             json!({ "scope": scope.word(), "focus_appended": text != plain })
         }
         "whitelist" => whitelist(given),
