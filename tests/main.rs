@@ -1,6 +1,7 @@
 //! One integration binary; one module per subject.
 #![expect(clippy::unwrap_used, reason = "a test that cannot read its input fails")]
 
+mod answers;
 mod audit;
 mod bench;
 mod beside;
