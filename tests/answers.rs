@@ -111,3 +111,18 @@ fn a_review_that_fails_is_told_of_and_one_that_does_not_is_not() {
         ["The background review failed."]
     );
 }
+
+#[test]
+fn what_the_user_writes_to_memory_waits_for_no_approval_and_what_the_model_writes_does() {
+    let memory = "[[memory]]\ntarget = \"memory\"\ntext = \"Known from the start.\"\n\n";
+    let add =
+        r#"tool = "memory", args = { action = "add", target = "memory", content = "Noted in passing." }"#;
+    let ledger = played("[policy]\n\"memory.approval\" = true\n", &(memory.to_owned() + &turn(&[add])));
+    let writes = ledger.events.iter().filter_map(|event| match &event.what {
+        What::MemoryWrite(write) => Some((write.origin.to_string(), write.ok)),
+        _ => None,
+    });
+    let writes: Vec<_> = writes.collect();
+    assert_eq!(writes, [("outside".to_owned(), true), ("foreground".to_owned(), false)]);
+    assert_eq!(results(&ledger, Lane::Main)[0]["staged"], true);
+}

@@ -1,7 +1,7 @@
 //! Runs beside the user's own: children and scheduled runs, and what each of them is told.
 
 use hermes_lab::ledger::rebuild::Rebuild;
-use hermes_lab::ledger::{Lane, Ledger};
+use hermes_lab::ledger::{Lane, Ledger, What};
 
 use crate::support::played;
 
@@ -95,4 +95,36 @@ reply.say = "Nothing new."
     let [told] = &prompts(&ledger, Lane::Cron)[..] else { panic!("one run") };
     assert!(told.contains("Odile") && told.contains("Platform: cron"), "{told}");
     assert!(!told.contains("year first"), "{told}");
+}
+
+#[test]
+fn a_review_that_waits_for_a_quiet_moment_comes_in_the_middle_of_a_wait_and_says_what_its_turn_had_it_say() {
+    let acts = r#"
+[[act]]
+open = { name = "s" }
+
+[[act]]
+turn = { say = "One.", replies = [{ say = "Done." }], review = [{ say = "Replaced by the next." }] }
+
+[[act]]
+turn = { say = "Two.", replies = [{ say = "Done." }], review = [
+  { call = "memory", args = { action = "add", target = "memory", content = "Two came after one." } },
+  { say = "Kept." },
+] }
+
+[[act]]
+wait.days = 20
+"#;
+    let ledger = played("[policy.review]\nlocal_server = true\nmemory_interval = 1\n", acts);
+    let at = |wanted: fn(&What) -> bool| {
+        let found = ledger.events.iter().filter(|event| wanted(&event.what));
+        found.map(|event| event.at).collect::<Vec<_>>()
+    };
+    let turns = at(|what| matches!(what, What::TurnEnded(_)));
+    let reviews = at(|what| matches!(what, What::ReviewStarted(_)));
+    assert_eq!(reviews.len(), 1);
+    assert_eq!(reviews[0] - turns[1], hermes_lab::agent::review::IDLE_AFTER);
+    assert_eq!(at(|what| matches!(what, What::MemoryWrite(write) if write.ok)).len(), 1);
+    let passed = at(|what| matches!(what, What::TimePassed(_)));
+    assert_eq!(passed[0] - turns[1], 20 * 86_400_000);
 }

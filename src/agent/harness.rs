@@ -243,11 +243,30 @@ impl<M: Model> Harness<M> {
     /// # Errors
     /// When the script has no answer for such a review.
     pub fn wait(&mut self, by: Millis) -> Result<(), HarnessError> {
-        self.clock.advance(by);
-        self.recorder.set_now(self.clock.now());
+        let end = self.clock.now() + by;
+        while let Some(due) = self.waiting_reviews.due().filter(|due| *due <= end) {
+            self.advance_to(due);
+            self.run_waiting_reviews()?;
+        }
+        self.advance_to(end);
         let world = self.world.clone();
         self.event(&world, What::TimePassed(TimePassed { by_ms: by }));
-        self.run_waiting_reviews()
+        Ok(())
+    }
+
+    fn advance_to(&mut self, moment: Millis) {
+        self.clock.advance((moment - self.clock.now()).max(0));
+        self.recorder.set_now(self.clock.now());
+    }
+
+    /// True when a review waits for a quiet moment.
+    pub fn has_waiting_reviews(&self) -> bool {
+        !self.waiting_reviews.is_empty()
+    }
+
+    /// True when one of this session does.
+    pub fn review_waits(&self, session: &str) -> bool {
+        self.waiting_reviews.holds(session)
     }
 
     /// Kills the process after so many more ledger events.

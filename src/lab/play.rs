@@ -437,6 +437,10 @@ fn play_turn<P: Player>(
     if turn.reconnect {
         harness.reconnect_tools();
     }
+    if !turn.review.is_empty() && harness.review_waits(&name) {
+        // A newer look at the session takes the place of the one that waits.
+        harness.model.clear(Lane::Review);
+    }
     harness.model.load_turn(turn, index);
     if let Some(events) = turn.crash_after {
         harness.kill_after(events);
@@ -455,8 +459,12 @@ fn play_turn<P: Player>(
         }
         Err(error) => return Err(error),
     };
-    for lane in [Lane::Review, Lane::Summary, Lane::Child, Lane::Approver] {
+    for lane in [Lane::Summary, Lane::Child, Lane::Approver] {
         harness.model.clear(lane);
+    }
+    // What a review that waits is to say is kept for it.
+    if !harness.has_waiting_reviews() {
+        harness.model.clear(Lane::Review);
     }
     let left = harness.model.left_over(Lane::Main);
     if left > 0 && !ended_early {

@@ -48,7 +48,10 @@ impl<M: Model> Harness<M> {
             Ok(report)
         });
         self.sessions.insert(key, session);
-        result
+        let report = result?;
+        // One that has waited too long begins whatever the load.
+        self.run_waiting_reviews()?;
+        Ok(report)
     }
 
     /// One turn, from the message to what is learned of it.

@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::agent::memory::{Caller, Change, Receipt, Refusal, ToolAnswer};
+use crate::agent::memory::{Caller, Change, MemoryStore, Receipt, Refusal, ToolAnswer};
 use crate::ledger::{Effect, MemoryWrite, PRESENT, What};
 use crate::model::Model;
+use crate::policy;
 
 use super::dispatch::ToolResult;
 use super::host::Run;
@@ -123,9 +124,12 @@ impl<M: Model> Run<'_, M> {
 }
 
 impl<M: Model> Harness<M> {
-    /// Writes to memory outside any conversation, as another process would; true when it is there afterwards.
+    /// Writes to memory outside any conversation, as the user does, whose approval nobody asks for; true when it is there
+    /// afterwards.
     pub fn remember(&mut self, target: &str, content: &str) -> bool {
-        let mut memory = self.fresh_memory();
+        let knobs = policy::Memory { approval: false, ..self.policy.memory.clone() };
+        let mut memory = MemoryStore::new(&knobs, &self.policy.threats);
+        memory.load(&*self.home);
         let arguments = json!({ "action": "add", "target": target, "content": content });
         let now = self.clock.now();
         let answer = memory.tool_call(&mut *self.home, now, &arguments, Caller::Attended);

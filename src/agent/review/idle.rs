@@ -56,6 +56,19 @@ impl<T> IdleQueue<T> {
         self.waiting.shift_remove_index(0).map(|(session, (_, review))| (session, review))
     }
 
+    /// When the next one may begin, if no turn comes before.
+    pub fn due(&self) -> Option<Millis> {
+        let (_, (since, _)) = self.waiting.first()?;
+        let aged = since + self.max_age;
+        let quiet = self.last_end.filter(|_| self.running == 0).map(|end| end + IDLE_AFTER);
+        Some(quiet.map_or(aged, |quiet| quiet.min(aged)))
+    }
+
+    /// True when a review of this session waits.
+    pub fn holds(&self, session: &str) -> bool {
+        self.waiting.contains_key(session)
+    }
+
     /// How many wait.
     pub fn len(&self) -> usize {
         self.waiting.len()
