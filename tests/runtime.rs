@@ -382,7 +382,7 @@ wait.days = 40
 [[act]]
 open.name = "c"
 "#;
-    let runs = |knobs: &str| {
+    let runs = |knobs: &str, text: &str| {
         let ledger = play(text, knobs);
         let ran = ledger.events.iter().filter_map(|event| match &event.what {
             What::CuratorRan(ran) => Some(ran.archived.iter().map(ToString::to_string).collect::<Vec<_>>()),
@@ -391,8 +391,11 @@ open.name = "c"
         ran.collect::<Vec<_>>()
     };
     // The first sight of a home starts the clock; six days are too soon.
-    assert_eq!(runs("[policy.curator]\nat_start = true\n"), [["old"]]);
-    assert!(runs("").is_empty());
+    assert_eq!(runs("[policy.curator]\nat_start = true\n", text), [["old"]]);
+    assert!(runs("", text).is_empty());
+    // A process that stays looks after it as well, when its scheduler ticks.
+    let ticks = text.replace("open.name = \"c\"", "tick.schedulers = 1");
+    assert_eq!(runs("[policy.curator]\nat_start = true\n", &ticks), [["old"]]);
 }
 
 #[test]

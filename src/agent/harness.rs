@@ -238,14 +238,14 @@ impl<M: Model> Harness<M> {
         self.sessions.get_mut(name)
     }
 
-    /// Lets time pass; a review that waited for a quiet moment may begin.
+    /// Lets time pass, or sets the clock back; a review that waits begins when its moment comes.
     ///
     /// # Errors
     /// When the script has no answer for such a review.
     pub fn wait(&mut self, by: Millis) -> Result<(), HarnessError> {
         let end = self.clock.now() + by;
         while let Some(due) = self.waiting_reviews.due().filter(|due| *due <= end) {
-            self.advance_to(due);
+            self.advance_to(due.max(self.clock.now()));
             self.run_waiting_reviews()?;
         }
         self.advance_to(end);
@@ -255,7 +255,7 @@ impl<M: Model> Harness<M> {
     }
 
     fn advance_to(&mut self, moment: Millis) {
-        self.clock.advance((moment - self.clock.now()).max(0));
+        self.clock.advance(moment - self.clock.now());
         self.recorder.set_now(self.clock.now());
     }
 

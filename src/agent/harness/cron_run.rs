@@ -148,6 +148,8 @@ impl<M: Model> Harness<M> {
     /// # Errors
     /// When the home fails, or the script has no answer for a run.
     pub fn tick(&mut self, schedulers: u64) -> Result<(), HarnessError> {
+        // The process that has the scheduler looks after the skills, too.
+        self.poll_curator()?;
         let now = self.clock.now();
         let mut handed_out = Vec::new();
         for process in 0..usize::try_from(schedulers).unwrap_or(usize::MAX) {

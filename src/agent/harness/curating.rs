@@ -50,7 +50,8 @@ impl<M: Model> Harness<M> {
         merged.map(|_| ())
     }
 
-    /// Asks the curator's gates, as a process does that starts; a run that is due takes place.
+    /// Asks the curator's gates, as a process does when it starts and at each tick of its scheduler; a run that is due
+    /// takes place.
     ///
     /// # Errors
     /// As [`Harness::curate`].
@@ -59,7 +60,7 @@ impl<M: Model> Harness<M> {
             return Ok(());
         }
         let (library, now) = (self.library(), self.clock.now());
-        // Nobody is at work in a process that has just begun.
+        // Neither of the two asks how long nobody has been at work; Hermes gateway/run.py:4616.
         let idle = Some(f64::INFINITY);
         if !curator::take(&library, &self.policy.curator, &mut *self.home, now, idle) {
             return Ok(());

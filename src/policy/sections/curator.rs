@@ -7,7 +7,7 @@ knobs! {
     Curator, "curator" {
         /// The curator runs at all.
         enabled: bool = true, "switch", "Hermes agent/curator.py:99-143", "L2";
-        /// The curator is polled whenever a session is opened; off, it runs when a scenario says so.
+        /// The curator is polled whenever a session is opened and at each tick; off, it runs when a scenario says so.
         at_start: bool = false, "switch", "Hermes agent/curator.py:160-180", "L2";
         /// Time between two runs.
         interval_hours: u64 = 168, [1, 100_000], "hours", "Hermes agent/curator.py:99-143", "L2";
