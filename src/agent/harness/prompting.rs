@@ -18,7 +18,7 @@ use crate::wire::{Chain, Level, Row, Segment, ToolCall};
 use crate::world::terminal::WORKSPACE;
 
 use super::host::Run;
-use super::{Harness, HarnessError};
+use super::{Harness, HarnessError, Origin};
 
 /// A rendered prompt with what the ledger wants to know of it.
 struct Rendered {
@@ -144,7 +144,7 @@ impl<M: Model> Run<'_, M> {
         let listed = prompt::catalogue::names_in(&prompt.text);
         self.session.index_delta = IndexDelta::new(listed);
         if self.session.hints.is_none() {
-            let given = self.session.origin.reads_project();
+            let given = self.session.origin.reads_project() || self.session.origin == Origin::Child;
             let files = &self.harness.workspace;
             let hints = SubdirHints::new(files, "", given, &self.harness.policy.prompt);
             self.session.hints = Some(hints.mounted_at(&environment(&self.session.directory).directory));

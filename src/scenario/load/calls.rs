@@ -11,6 +11,10 @@ use super::Reader;
 /// How names begin that are meant to be wrong.
 const MEANT: &str = "no_such_";
 
+/// Arguments that a tool reads and does not advertise, each under the name of its tool.
+const UNADVERTISED: [(&str, &str); 3] =
+    [("cronjob_manage", "id"), ("memory", "matched_entry"), ("memory", "new_text")];
+
 impl Reader<'_> {
     pub(super) fn check_call(&mut self, at: usize, call: &CallSpec) {
         if self.foreign.contains(&call.tool) {
@@ -29,7 +33,8 @@ impl Reader<'_> {
     fn check_arguments(&mut self, at: usize, tool: &str, known: &[Parameter], given: &toml::Table) {
         for (name, value) in given {
             let Some(parameter) = known.iter().find(|parameter| parameter.name == name) else {
-                if !name.starts_with(MEANT) {
+                let read = UNADVERTISED.iter().any(|(of, other)| tool.starts_with(of) && name == other);
+                if !read && !name.starts_with(MEANT) {
                     let help = nearest(name, known.iter().map(|parameter| parameter.name))
                         .map_or_else(String::new, |near| format!(", did you mean `{near}`?"));
                     self.fault(at, format!("unknown argument `{name}` of `{tool}`{help}"));
