@@ -41,11 +41,11 @@ fn an_entry_that_is_there_already_is_told_of_and_is_no_write() {
     let [told] = &results(&ledger, Lane::Main)[..] else { panic!("one result") };
     assert_eq!((&told["success"], &told["entry_count"]), (&Value::from(true), &Value::from(1)));
     assert!(told["message"].as_str().unwrap().contains("there already"), "{told}");
-    let writes = ledger.events.iter().filter_map(|event| match &event.what {
+    let mut writes = ledger.events.iter().filter_map(|event| match &event.what {
         What::MemoryWrite(write) => Some((write.ok, write.refusal.to_string())),
         _ => None,
     });
-    assert_eq!(writes.last(), Some((false, PRESENT.to_owned())));
+    assert_eq!(writes.next_back(), Some((false, PRESENT.to_owned())));
     // The entry stands in the prompt from the beginning, as it should.
     assert!(hermes_lab::laws::judge(&ledger).findings().next().is_none());
 }

@@ -229,7 +229,7 @@ impl<'a> Watch<'a> {
                 self.bounds.compactions = self.bounds.compactions.max(*count);
             }
             What::MemoryWrite(write) if !write.ok && &*write.refusal != PRESENT => {
-                self.bounds.memory_refused += 1
+                self.bounds.memory_refused += 1;
             }
             What::SkillChanged(changed) if changed.ok && &*changed.action == "create" => {
                 self.day().skills_created += 1;
