@@ -1,24 +1,15 @@
 //! What the tools of a run answer to the model, beyond yes and no.
 
-use hermes_lab::ledger::rebuild::Rebuild;
 use hermes_lab::ledger::{Lane, Ledger, PRESENT, What};
 use serde_json::Value;
 
-use crate::support::played;
+use crate::support::{played, sent};
 
-/// The results of a lane's tool calls, in order.
-fn results(ledger: &Ledger, lane: Lane) -> Vec<Value> {
-    let mut rebuild = Rebuild::default();
-    let mut last = Vec::new();
-    for event in &ledger.events {
-        let Some(seen) = rebuild.apply(event).filter(|seen| seen.key.1 == lane) else { continue };
-        let state = rebuild.conversation(&seen.key).unwrap();
-        let rows = state.segments[state.first_message()..].iter();
-        let rows = rows.map(|segment| serde_json::from_str::<Value>(&segment.text).unwrap());
-        last = rows.filter(|row| row["role"] == "tool").collect();
-    }
-    let text = |row: &Value| serde_json::from_str(row["content"].as_str().unwrap()).unwrap();
-    last.iter().map(text).collect()
+/// The results of the tool calls of a run, in order.
+fn results(ledger: &Ledger) -> Vec<Value> {
+    let last = sent(ledger, Lane::Main).pop().unwrap();
+    let results = last.messages.iter().filter(|row| row["role"] == "tool");
+    results.map(|row| serde_json::from_str(row["content"].as_str().unwrap()).unwrap()).collect()
 }
 
 fn turn(calls: &[&str]) -> String {
@@ -38,7 +29,7 @@ fn an_entry_that_is_there_already_is_told_of_and_is_no_write() {
         format!(r#"tool = "memory", args = {{ action = "add", target = "memory", content = "{fact}" }}"#);
     let acts = format!("[[memory]]\ntarget = \"memory\"\ntext = \"{fact}\"\n\n") + &turn(&[&add]);
     let ledger = played("", &acts);
-    let [told] = &results(&ledger, Lane::Main)[..] else { panic!("one result") };
+    let [told] = &results(&ledger)[..] else { panic!("one result") };
     assert_eq!((&told["success"], &told["entry_count"]), (&Value::from(true), &Value::from(1)));
     assert!(told["message"].as_str().unwrap().contains("there already"), "{told}");
     let mut writes = ledger.events.iter().filter_map(|event| match &event.what {
@@ -58,7 +49,7 @@ fn a_full_store_shows_what_could_go_and_a_removal_what_went() {
         r#"tool = "memory", args = { action = "remove", target = "user", old_text = "short" }"#,
     ]);
     let ledger = played("[policy]\n\"memory.user_chars_max\" = 40\n", &acts);
-    let [added, full, removed] = &results(&ledger, Lane::Main)[..] else { panic!("three results") };
+    let [added, full, removed] = &results(&ledger)[..] else { panic!("three results") };
     assert_eq!(added["usage"], "50% — 20/40 chars");
     assert_eq!(full["entries"], serde_json::json!(["Likes short answers."]));
     assert_eq!(removed["taken"][0]["before"], "Likes short answers.");
@@ -72,7 +63,7 @@ fn a_skill_comes_with_what_the_lint_says_and_a_miss_with_the_beginning_of_the_fi
         r#"tool = "skill_manage", args = { action = "delete", name = "lamps" }"#,
     ]);
     let ledger = played("", &acts);
-    let [created, missed, deleted] = &results(&ledger, Lane::Main)[..] else { panic!("three results") };
+    let [created, missed, deleted] = &results(&ledger)[..] else { panic!("three results") };
     let rules: Vec<_> = created["lint"].as_array().unwrap().iter().map(|found| &found["rule"]).collect();
     assert!(rules.contains(&&Value::from("shell-utility-reference")), "{created}");
     assert!(missed["file_preview"].as_str().unwrap().starts_with("---\nname: lamps"), "{missed}");
@@ -124,5 +115,5 @@ fn what_the_user_writes_to_memory_waits_for_no_approval_and_what_the_model_write
     });
     let writes: Vec<_> = writes.collect();
     assert_eq!(writes, [("outside".to_owned(), true), ("foreground".to_owned(), false)]);
-    assert_eq!(results(&ledger, Lane::Main)[0]["staged"], true);
+    assert_eq!(results(&ledger)[0]["staged"], true);
 }

@@ -1,22 +1,14 @@
 //! Runs beside the user's own: children and scheduled runs, and what each of them is told.
 
-use hermes_lab::ledger::rebuild::Rebuild;
 use hermes_lab::ledger::{Lane, Ledger, What};
 
-use crate::support::played;
+use crate::support::{played, sent};
 
 /// The system prompts that a lane was sent, one for each session, in order.
 fn prompts(ledger: &Ledger, lane: Lane) -> Vec<String> {
-    let mut rebuild = Rebuild::default();
-    let mut prompts: Vec<(String, String)> = Vec::new();
-    for event in &ledger.events {
-        let Some(seen) = rebuild.apply(event).filter(|seen| seen.key.1 == lane) else { continue };
-        let session = event.session.to_string();
-        if prompts.last().is_none_or(|(last, _)| *last != session) {
-            prompts.push((session, rebuild.conversation(&seen.key).unwrap().system()));
-        }
-    }
-    prompts.into_iter().map(|(_, system)| system).collect()
+    let mut requests = sent(ledger, lane);
+    requests.dedup_by(|next, kept| next.session == kept.session);
+    requests.into_iter().map(|request| request.system).collect()
 }
 
 const HOME: &str = r#"
@@ -127,4 +119,31 @@ wait.days = 20
     assert_eq!(at(|what| matches!(what, What::MemoryWrite(write) if write.ok)).len(), 1);
     let passed = at(|what| matches!(what, What::TimePassed(_)));
     assert_eq!(passed[0] - turns[1], 20 * 86_400_000);
+}
+
+#[test]
+fn a_review_that_takes_longer_than_the_wait_does_not_set_the_clock_back() {
+    let acts = r#"
+[[act]]
+open = { name = "s" }
+
+[[act]]
+turn = { say = "Go.", replies = [{ say = "Gone." }], review = [{ say = "Nothing." }] }
+
+[[act]]
+wait.seconds = 16
+
+[[act]]
+turn = { say = "And?", replies = [{ say = "Here." }] }
+"#;
+    let knobs = "[policy]\n\"review.local_server\" = true\n\"review.memory_interval\" = 1\n\"turn.reply_ms_min\" = 5000\n\"turn.reply_ms_max\" = 5000\n";
+    let ledger = played(knobs, acts);
+    let at = |wanted: fn(&What) -> bool| {
+        ledger.events.iter().find(|event| wanted(&event.what)).map(|event| event.at).unwrap()
+    };
+    let reviewed = at(|what| matches!(what, What::ReviewEnded(_)));
+    // Fifteen seconds of quiet and five of thought: four more than the wait.
+    assert_eq!(reviewed - at(|what| matches!(what, What::TurnEnded(_))), 20_000);
+    assert_eq!(at(|what| matches!(what, What::TimePassed(_))), reviewed);
+    assert!(ledger.events.is_sorted_by_key(|event| event.at));
 }

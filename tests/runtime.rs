@@ -3,44 +3,17 @@
 use hermes_lab::agent::compress::handoff;
 use hermes_lab::agent::harness::{Harness, Parts};
 use hermes_lab::cache;
-use hermes_lab::ledger::rebuild::Rebuild;
 use hermes_lab::ledger::{Header, Lane, Ledger, What};
 use hermes_lab::model::ScriptedModel;
 use hermes_lab::policy::Policy;
 use hermes_lab::store::Store;
 use hermes_lab::wire::{Content, Row};
 use hermes_lab::world::{Clock, MemFiles, Streams, Terminal};
-use serde_json::Value;
 
-use crate::support::{played, small_window};
-
-/// One request: its system prompt and its messages.
-struct Request {
-    system: String,
-    messages: Vec<Value>,
-}
-
-impl Request {
-    fn texts(&self) -> Vec<&str> {
-        self.messages.iter().filter_map(|message| message["content"].as_str()).collect()
-    }
-
-    fn says(&self, text: &str) -> bool {
-        self.texts().iter().any(|said| said.contains(text))
-    }
-}
+use crate::support::{Request, played, sent, small_window};
 
 fn requests(ledger: &Ledger) -> Vec<Request> {
-    let mut rebuild = Rebuild::default();
-    let mut all = Vec::new();
-    for event in &ledger.events {
-        let Some(seen) = rebuild.apply(event).filter(|seen| seen.key.1 == Lane::Main) else { continue };
-        let state = rebuild.conversation(&seen.key).unwrap();
-        let messages = state.segments[state.first_message()..].iter();
-        let messages = messages.map(|segment| serde_json::from_str(&segment.text).unwrap()).collect();
-        all.push(Request { system: state.system(), messages });
-    }
-    all
+    sent(ledger, Lane::Main)
 }
 
 fn play(text: &str, knobs: &str) -> Ledger {

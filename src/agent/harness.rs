@@ -243,19 +243,20 @@ impl<M: Model> Harness<M> {
     /// # Errors
     /// When the script has no answer for such a review.
     pub fn wait(&mut self, by: Millis) -> Result<(), HarnessError> {
-        let end = self.clock.now() + by;
+        let end = self.clock.now().saturating_add(by);
         while let Some(due) = self.waiting_reviews.due().filter(|due| *due <= end) {
             self.advance_to(due.max(self.clock.now()));
             self.run_waiting_reviews()?;
         }
-        self.advance_to(end);
+        // A review takes time of its own; only a clock that is set back goes back.
+        self.advance_to(if by < 0 { end } else { end.max(self.clock.now()) });
         let world = self.world.clone();
         self.event(&world, What::TimePassed(TimePassed { by_ms: by }));
         Ok(())
     }
 
     fn advance_to(&mut self, moment: Millis) {
-        self.clock.advance(moment - self.clock.now());
+        self.clock.set(moment);
         self.recorder.set_now(self.clock.now());
     }
 

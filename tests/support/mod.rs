@@ -4,9 +4,11 @@ use std::process::{Command, Output};
 
 use hermes_lab::lab::breaks::{shipped_break, shipped_scenario};
 use hermes_lab::lab::play::{Plan, play};
-use hermes_lab::ledger::Ledger;
+use hermes_lab::ledger::rebuild::Rebuild;
+use hermes_lab::ledger::{Lane, Ledger};
 use hermes_lab::policy::Overlay;
 use hermes_lab::scenario::{self, Scenario};
+use serde_json::Value;
 
 /// A run under construction; reads like a sentence.
 pub struct Lab {
@@ -55,6 +57,39 @@ pub fn played(knobs: &str, acts: &str) -> Ledger {
         "format = 1\nname = \"t\"\ntitle = \"t\"\nabout = \"t\"\nstart = \"2026-09-01T09:00:00Z\"\n{knobs}\n{acts}"
     ))
     .run()
+}
+
+/// One request as it was sent.
+pub struct Request {
+    pub session: String,
+    pub system: String,
+    pub messages: Vec<Value>,
+}
+
+impl Request {
+    /// The texts of its messages.
+    pub fn texts(&self) -> Vec<&str> {
+        self.messages.iter().filter_map(|message| message["content"].as_str()).collect()
+    }
+
+    /// True when one of them contains this.
+    pub fn says(&self, text: &str) -> bool {
+        self.texts().iter().any(|said| said.contains(text))
+    }
+}
+
+/// The requests of a lane, in order.
+pub fn sent(ledger: &Ledger, lane: Lane) -> Vec<Request> {
+    let mut rebuild = Rebuild::default();
+    let mut all = Vec::new();
+    for event in &ledger.events {
+        let Some(seen) = rebuild.apply(event).filter(|seen| seen.key.1 == lane) else { continue };
+        let state = rebuild.conversation(&seen.key).unwrap();
+        let messages = state.segments[state.first_message()..].iter();
+        let messages = messages.map(|segment| serde_json::from_str(&segment.text).unwrap()).collect();
+        all.push(Request { session: event.session.to_string(), system: state.system(), messages });
+    }
+    all
 }
 
 /// Knobs under which a history of half so many characters is compacted when a turn ends.

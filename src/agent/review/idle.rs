@@ -59,7 +59,7 @@ impl<T> IdleQueue<T> {
     /// When the next one may begin, if no turn comes before.
     pub fn due(&self) -> Option<Millis> {
         let (_, (since, _)) = self.waiting.first()?;
-        let aged = since + self.max_age;
+        let aged = since.saturating_add(self.max_age);
         let quiet = self.last_end.filter(|_| self.running == 0).map(|end| end + IDLE_AFTER);
         Some(quiet.map_or(aged, |quiet| quiet.min(aged)))
     }
