@@ -78,3 +78,14 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .max_by(|a, b| a.0.total_cmp(&b.0))?;
     (best.0 >= 0.6).then_some(best.1)
 }
+
+/// What follows an unknown name in a message: the one that was probably meant, or nothing.
+///
+/// ```
+/// use hermes_lab::diag::did_you_mean;
+/// assert_eq!(did_you_mean("serch", ["search", "store"]), ", did you mean `search`?");
+/// assert_eq!(did_you_mean("zzz", ["search", "store"]), "");
+/// ```
+pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
+    nearest(name, candidates).map_or_else(String::new, |near| format!(", did you mean `{near}`?"))
+}

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::diag::{Diagnostic, nearest};
+use crate::diag::{Diagnostic, did_you_mean};
 use crate::lab::figures::{FIGURES, figure};
 use crate::lab::play::PlayError;
 use crate::lab::runs::{self, Judged};
@@ -172,18 +172,16 @@ pub fn load(file: &str, text: &str) -> Result<Break, Vec<Diagnostic>> {
             }
         }
     }
-    let did_you_mean =
-        |near: Option<&str>| near.map_or_else(String::new, |near| format!(", did you mean `{near}`?"));
     let checks = laws::checks();
     for check in &read.caught_by {
         if !checks.iter().any(|known| known.id == check) {
-            let near = did_you_mean(nearest(check, checks.iter().map(|known| known.id)));
+            let near = did_you_mean(check, checks.iter().map(|known| known.id));
             fault(check, format!("unknown check `{check}`{near}"));
         }
     }
     for claim in &read.figure {
         if figure(&claim.name).is_none() {
-            let near = did_you_mean(nearest(&claim.name, FIGURES.iter().map(|figure| figure.name)));
+            let near = did_you_mean(&claim.name, FIGURES.iter().map(|figure| figure.name));
             fault(&claim.name, format!("unknown figure `{}`{near}", claim.name));
         }
     }

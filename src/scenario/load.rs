@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::diag::{Diagnostic, nearest};
+use crate::diag::{Diagnostic, did_you_mean};
 use crate::ledger::{Lane, hex};
 use crate::policy::{Overlay, Policy};
 use crate::scenario::{Act, FaultSpec, ReplySpec, Scenario, fault};
@@ -119,9 +119,7 @@ impl Reader<'_> {
             if KEYS.contains(&name.as_str()) {
                 fields.insert(name, value);
             } else {
-                let help =
-                    nearest(&name, KEYS).map_or_else(String::new, |near| format!(", did you mean `{near}`?"));
-                self.fault(key.span().start, format!("unknown key `{name}`{help}"));
+                self.unknown(key.span().start, "key", &name, KEYS);
             }
         }
         match self.field::<i64>(&mut fields, "format").map(|(_, format)| format) {
@@ -230,16 +228,12 @@ impl Reader<'_> {
     fn check_lane(&mut self, at: usize, lane: &str) {
         let lanes = Lane::ALL.map(Lane::word);
         if !lanes.contains(&lane) {
-            let help =
-                nearest(lane, lanes).map_or_else(String::new, |near| format!(", did you mean `{near}`?"));
-            self.fault(at, format!("unknown lane `{lane}`{help}"));
+            self.unknown(at, "lane", lane, lanes);
         }
     }
 
-    fn unknown(&mut self, at: usize, what: &str, name: &str, known: &[&str]) {
-        let near = nearest(name, known.iter().copied());
-        let help = near.map_or_else(String::new, |near| format!(", did you mean `{near}`?"));
-        self.fault(at, format!("unknown {what} `{name}`{help}"));
+    fn unknown<'a>(&mut self, at: usize, what: &str, name: &str, known: impl IntoIterator<Item = &'a str>) {
+        self.fault(at, format!("unknown {what} `{name}`{}", did_you_mean(name, known)));
     }
 
     /// Reads the list of faults; each must name an act that is there and something that goes wrong.
@@ -247,7 +241,7 @@ impl Reader<'_> {
         if let Some(DeValue::Array(items)) = value.as_ref().map(Spanned::get_ref) {
             for (key, _) in items.iter().filter_map(|item| item.get_ref().as_table()).flatten() {
                 if !fault::KEYS.contains(&key.get_ref().as_ref()) {
-                    self.unknown(key.span().start, "kind of fault", key.get_ref(), &fault::KEYS);
+                    self.unknown(key.span().start, "kind of fault", key.get_ref(), fault::KEYS);
                 }
             }
         }
@@ -271,7 +265,7 @@ impl Reader<'_> {
             if let Some(provider) = &fault.provider {
                 self.check_lane(*at, &provider.lane);
                 if !PROVIDER_FAULTS.contains(&provider.fault.as_str()) {
-                    self.unknown(*at, "fault", &provider.fault, &PROVIDER_FAULTS);
+                    self.unknown(*at, "fault", &provider.fault, PROVIDER_FAULTS);
                 }
             }
         }
@@ -290,7 +284,7 @@ impl Reader<'_> {
         if let Some(fault) = &reply.fault
             && !PROVIDER_FAULTS.contains(&fault.as_str())
         {
-            self.unknown(at, "fault", fault, &PROVIDER_FAULTS);
+            self.unknown(at, "fault", fault, PROVIDER_FAULTS);
         }
         self.check_details(at, reply);
         if reply.say.is_none()
@@ -379,9 +373,7 @@ impl Reader<'_> {
         match named.or(open) {
             None => self.fault(at, "no session is open; put an `open` act before"),
             Some(name) if !known.contains(name) => {
-                let help = nearest(name, known.iter().map(String::as_str))
-                    .map_or_else(String::new, |near| format!(", did you mean `{near}`?"));
-                self.fault(at, format!("unknown session `{name}`{help}"));
+                self.unknown(at, "session", name, known.iter().map(String::as_str));
             }
             Some(_) => {}
         }

@@ -35,6 +35,8 @@ pub struct Parameter {
     pub required: bool,
     /// What the name does not say; empty for nothing.
     pub about: &'static str,
+    /// False where the tool reads it and the model is not told of it: another name of one that it is told of.
+    pub shown: bool,
 }
 
 impl Parameter {
@@ -44,11 +46,15 @@ impl Parameter {
 }
 
 const fn needs(name: &'static str, kind: Kind) -> Parameter {
-    Parameter { name, kind, required: true, about: "" }
+    Parameter { name, kind, required: true, about: "", shown: true }
 }
 
 const fn may(name: &'static str, kind: Kind) -> Parameter {
-    Parameter { name, kind, required: false, about: "" }
+    Parameter { name, kind, required: false, about: "", shown: true }
+}
+
+const fn hidden(name: &'static str) -> Parameter {
+    Parameter { shown: false, ..may(name, Kind::Text) }
 }
 
 /// One tool as the model sees it.
@@ -95,15 +101,22 @@ const fn one_or_several<const M: usize>(
 
 const ALL_OR_NONE: &str = "several changes: all of them or none";
 const MEMORY_TARGET: [Parameter; 1] = [needs("target", Kind::Word(&["memory", "user"]))];
-const MEMORY_CHANGE: [Parameter; 3] = [
+const MEMORY_CHANGE: [Parameter; 5] = [
     needs("action", Kind::Word(&["add", "replace", "remove"])),
     may("content", Kind::Text).about("the new text"),
     may("old_text", Kind::Text).about("a part of the entry that is meant"),
+    hidden("new_text"),
+    hidden("matched_entry"),
 ];
-const MEMORY: [Parameter; 5] = one_or_several(&MEMORY_TARGET, &MEMORY_CHANGE, ALL_OR_NONE);
-const MEMORY_PATCH_CHANGE: [Parameter; 3] =
-    [needs("action", Kind::Word(&["add", "patch", "remove"])), MEMORY_CHANGE[1], MEMORY_CHANGE[2]];
-const MEMORY_PATCH: [Parameter; 5] = one_or_several(&MEMORY_TARGET, &MEMORY_PATCH_CHANGE, ALL_OR_NONE);
+const MEMORY: [Parameter; 7] = one_or_several(&MEMORY_TARGET, &MEMORY_CHANGE, ALL_OR_NONE);
+const MEMORY_PATCH_CHANGE: [Parameter; 5] = [
+    needs("action", Kind::Word(&["add", "patch", "remove"])),
+    MEMORY_CHANGE[1],
+    MEMORY_CHANGE[2],
+    MEMORY_CHANGE[3],
+    MEMORY_CHANGE[4],
+];
+const MEMORY_PATCH: [Parameter; 7] = one_or_several(&MEMORY_TARGET, &MEMORY_PATCH_CHANGE, ALL_OR_NONE);
 
 /// The memory tool where it offers `patch` instead of `replace`.
 pub const MEMORY_WITH_PATCH: ToolSpec = tool(
@@ -156,6 +169,7 @@ pub const SPECS: [ToolSpec; 17] = [
             needs("action", Kind::Word(&["create", "list", "update", "pause", "resume", "run", "remove"])),
             may("name", Kind::Text),
             may("job_id", Kind::Text),
+            hidden("id"),
             may("schedule", Kind::Text),
             may("prompt", Kind::Text),
             may("skills", Kind::Texts),
@@ -250,8 +264,9 @@ pub fn spec(name: &str) -> Option<&'static ToolSpec> {
 
 /// The JSON Schema of an object with these fields.
 fn object(fields: &[Parameter]) -> Value {
+    let shown = fields.iter().filter(|field| field.shown);
     let properties: serde_json::Map<String, Value> =
-        fields.iter().map(|field| (field.name.to_owned(), field.schema())).collect();
+        shown.map(|field| (field.name.to_owned(), field.schema())).collect();
     let required: Vec<&str> = fields.iter().filter(|field| field.required).map(|field| field.name).collect();
     json!({ "type": "object", "properties": properties, "required": required })
 }

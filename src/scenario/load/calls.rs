@@ -2,7 +2,7 @@
 //!
 //! A name that begins with `no_such_` is how a scenario plays a model that invents tools and arguments.
 
-use crate::diag::nearest;
+use crate::diag::did_you_mean;
 use crate::scenario::CallSpec;
 use crate::wire::tools::{Kind, Parameter, SPECS, spec};
 
@@ -10,10 +10,6 @@ use super::Reader;
 
 /// How names begin that are meant to be wrong.
 const MEANT: &str = "no_such_";
-
-/// Arguments that a tool reads and does not advertise, each under the name of its tool.
-const UNADVERTISED: [(&str, &str); 3] =
-    [("cronjob_manage", "id"), ("memory", "matched_entry"), ("memory", "new_text")];
 
 impl Reader<'_> {
     pub(super) fn check_call(&mut self, at: usize, call: &CallSpec) {
@@ -24,20 +20,17 @@ impl Reader<'_> {
             self.check_arguments(at, spec.name, spec.parameters, &call.args);
         } else if !call.tool.starts_with(MEANT) {
             let names = SPECS.iter().map(|spec| spec.name).chain(self.foreign.iter().map(String::as_str));
-            let help = nearest(&call.tool, names)
-                .map_or_else(String::new, |near| format!(", did you mean `{near}`?"));
-            self.fault(at, format!("unknown tool `{}`{help}", call.tool));
+            let near = did_you_mean(&call.tool, names);
+            self.fault(at, format!("unknown tool `{}`{near}", call.tool));
         }
     }
 
     fn check_arguments(&mut self, at: usize, tool: &str, known: &[Parameter], given: &toml::Table) {
         for (name, value) in given {
             let Some(parameter) = known.iter().find(|parameter| parameter.name == name) else {
-                let read = UNADVERTISED.iter().any(|(of, other)| tool.starts_with(of) && name == other);
-                if !read && !name.starts_with(MEANT) {
-                    let help = nearest(name, known.iter().map(|parameter| parameter.name))
-                        .map_or_else(String::new, |near| format!(", did you mean `{near}`?"));
-                    self.fault(at, format!("unknown argument `{name}` of `{tool}`{help}"));
+                if !name.starts_with(MEANT) {
+                    let near = did_you_mean(name, known.iter().map(|parameter| parameter.name));
+                    self.fault(at, format!("unknown argument `{name}` of `{tool}`{near}"));
                 }
                 continue;
             };

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use super::Reader;
-use crate::diag::nearest;
 use crate::scenario::{ArmSpec, ExpectSpec, TamperSpec};
 
 impl Reader<'_> {
@@ -60,9 +59,7 @@ impl Reader<'_> {
 
     fn known(&mut self, at: usize, named: &[String], names: &BTreeSet<String>) {
         for name in named.iter().filter(|name| !names.contains(*name)) {
-            let help = nearest(name, names.iter().map(String::as_str))
-                .map_or_else(String::new, |near| format!(", did you mean `{near}`?"));
-            self.fault(at, format!("unknown expectation `{name}`{help}"));
+            self.unknown(at, "expectation", name, names.iter().map(String::as_str));
         }
     }
 }
