@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use crate::ledger::rebuild::Rebuild;
-use crate::ledger::{Lane, Ledger, PRESENT, What};
+use crate::ledger::{Lane, Ledger, What};
 
 /// A figure: its name, what it tells, and how it is read.
 pub struct Figure {
@@ -348,7 +348,7 @@ fn memory_chars(ledger: &Ledger) -> Value {
 }
 
 fn memory_refused(ledger: &Ledger) -> Value {
-    count(ledger, |what| matches!(what, What::MemoryWrite(write) if !write.ok && &*write.refusal != PRESENT))
+    count(ledger, |what| matches!(what, What::MemoryWrite(write) if write.is_refused()))
 }
 
 fn prefix_breaks(ledger: &Ledger) -> Value {

@@ -650,6 +650,13 @@ bodies! {
     }
 }
 
+impl MemoryWrite {
+    /// True when it was turned away; what is there already is not.
+    pub fn is_refused(&self) -> bool {
+        !self.ok && &*self.refusal != PRESENT
+    }
+}
+
 impl Usage {
     /// All input parts together: the prompt.
     pub fn prompt(&self) -> u64 {

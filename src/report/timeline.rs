@@ -1,7 +1,7 @@
 //! A ledger as a timeline that a person can read.
 
 use crate::laws::Verdict;
-use crate::ledger::{Event, Ledger, PRESENT, What};
+use crate::ledger::{Event, Ledger, What};
 use crate::world::clock;
 
 /// Which events are shown.
@@ -132,12 +132,10 @@ fn describe(event: &Event) -> String {
         What::MemoryWrite(e) if e.ok => {
             format!("memory ({}) {} to {}: {}", e.origin, e.action, e.target, short(&e.content))
         }
-        What::MemoryWrite(e) if &*e.refusal == PRESENT => {
-            format!("memory ({}) {} to {}: there already", e.origin, e.action, e.target)
-        }
-        What::MemoryWrite(e) => {
+        What::MemoryWrite(e) if e.is_refused() => {
             format!("memory ({}) {} to {} refused: {}", e.origin, e.action, e.target, e.refusal)
         }
+        What::MemoryWrite(e) => format!("memory ({}) {} to {}: there already", e.origin, e.action, e.target),
         What::MemoryState(e) => format!(
             "{} holds {} entries, {} of {} characters",
             e.target,

@@ -113,17 +113,9 @@ impl<M: Model> Run<'_, M> {
         }
     }
 
-    /// A prompt as it is sent.
-    fn with_brief(&self, text: &str) -> String {
-        match self.session.brief.as_str() {
-            "" => text.to_owned(),
-            brief => format!("{text}\n\n{brief}"),
-        }
-    }
-
     /// Takes a rendered prompt into use and records it.
     fn adopt(&mut self, prompt: Rendered, why: &str, declared: bool) {
-        let sent = self.with_brief(&prompt.text);
+        let sent = self.session.with_brief(&prompt.text);
         let ready = PromptReady {
             why: why.into(),
             declared,
@@ -178,7 +170,7 @@ impl<M: Model> Run<'_, M> {
             self.session.catalogue = None;
         }
         let prompt = self.render();
-        if self.with_brief(&prompt.text) == self.session.system {
+        if self.session.with_brief(&prompt.text) == self.session.system {
             self.session.catalogue = Some(prompt.catalogue);
             return;
         }
@@ -222,6 +214,8 @@ impl<M: Model> Run<'_, M> {
                 prompt.stable = String::new();
             }
             prompt.text = text;
+            // It was written by another process, which said what it kept out.
+            prompt.objections.clear();
             self.adopt(prompt, "stored", true);
             Ok(true)
         } else {

@@ -265,13 +265,18 @@ impl Session {
         self.origin.platform().unwrap_or(user)
     }
 
-    /// The system prompt as it is stored: without the brief.
-    pub fn own_prompt(&self) -> &str {
-        let brief = format!("\n\n{}", self.brief);
+    /// A prompt as it is sent, from how it is stored.
+    pub fn with_brief(&self, stored: &str) -> String {
         match self.brief.as_str() {
-            "" => &self.system,
-            _ => self.system.strip_suffix(&brief).unwrap_or(&self.system),
+            "" => stored.to_owned(),
+            brief => format!("{stored}\n\n{brief}"),
         }
+    }
+
+    /// The system prompt as it is stored.
+    pub fn own_prompt(&self) -> &str {
+        let told = self.with_brief("");
+        self.system.strip_suffix(told.as_str()).unwrap_or(&self.system)
     }
 
     /// True when the tool is in the table.

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{Fact, Where, day_of};
 use crate::cache::prices::{Price, Prices};
 use crate::cache::usage::Parts;
-use crate::ledger::{Event, Lane, Name, PRESENT, What};
+use crate::ledger::{Event, Lane, Name, What};
 use crate::policy::Policy;
 use crate::wire::Segment;
 
@@ -228,9 +228,7 @@ impl<'a> Watch<'a> {
                 *count += 1;
                 self.bounds.compactions = self.bounds.compactions.max(*count);
             }
-            What::MemoryWrite(write) if !write.ok && &*write.refusal != PRESENT => {
-                self.bounds.memory_refused += 1;
-            }
+            What::MemoryWrite(write) if write.is_refused() => self.bounds.memory_refused += 1,
             What::SkillChanged(changed) if changed.ok && &*changed.action == "create" => {
                 self.day().skills_created += 1;
             }
