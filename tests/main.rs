@@ -5,6 +5,7 @@ mod answers;
 mod audit;
 mod bench;
 mod beside;
+mod books;
 mod cache_cases;
 mod cli;
 mod costs;

@@ -403,3 +403,53 @@ fn a_rotation_closes_the_session_and_a_child_goes_on_with_the_same_conversation(
     let in_place = play(&text, &small(""));
     assert!(!in_place.events.iter().any(|event| children(&event.what)));
 }
+
+#[test]
+fn an_approval_lasts_as_long_as_the_user_said() {
+    let decided = |answer: &str, between: &str, knobs: &str| {
+        let turn = "[[act]]\nturn = { say = \"Clean up.\", replies = [{ call = \"terminal\", args = { command = \"rm -r build\" } }, { say = \"Done.\" }] }\n\n";
+        let acts = format!("[[act]]\nopen.name = \"s\"\n\n{turn}{between}{turn}");
+        let policy = format!("[policy]\n\"guard.user_answer\" = \"{answer}\"\n{knobs}");
+        let ledger = play(&acts, &policy);
+        let decisions = ledger.events.iter().filter_map(|event| match &event.what {
+            What::GuardDecision(decision) => Some(decision.kind.to_string()),
+            _ => None,
+        });
+        decisions.last().unwrap()
+    };
+    let (asked, remembered) = ("user_approved", "passed");
+    let resumed = "[[act]]\nopen = { name = \"s\", resume = true }\n\n";
+    assert_eq!(decided("once", "", ""), asked);
+    assert_eq!(decided("session", "", ""), remembered);
+    // A new process knows what was approved for good, and nothing of a session.
+    assert_eq!(decided("session", resumed, ""), asked);
+    assert_eq!(decided("always", resumed, ""), remembered);
+    let crash = "[[act]]\nturn = { say = \"On.\", replies = [{ say = \"Yes.\" }] }\n\n[[fault]]\nact = 3\ncrash.after_event = 1\n\n";
+    assert_eq!(decided("session", crash, ""), asked);
+    assert_eq!(decided("always", crash, ""), remembered);
+}
+
+#[test]
+fn an_approval_for_the_session_outlives_a_rotation() {
+    let turn = |n: u32| {
+        format!(
+            "[[act]]\nturn = {{ say = \"Part {n}: {}\", replies = [{{ call = \"terminal\", args = {{ command = \"rm -r build\" }} }}, {{ say = \"{}\" }}], summary = [{{ say = \"Parts were read.\" }}] }}\n\n",
+            "words ".repeat(60),
+            "more words ".repeat(40)
+        )
+    };
+    let acts: String = (0..8).map(turn).collect();
+    let knobs =
+        "store = \"rotation\"\n[policy.guard]\nuser_answer = \"session\"\n[policy.review]\nenabled = false\n";
+    let ledger = play(&format!("[[act]]\nopen.name = \"s\"\n\n{acts}"), &(small_window(4_000) + knobs));
+    assert!(
+        ledger
+            .events
+            .iter()
+            .any(|event| matches!(&event.what, What::SessionEnded(end) if &*end.reason == "compression"))
+    );
+    let asked = ledger.events.iter().filter(
+        |event| matches!(&event.what, What::GuardDecision(decision) if &*decision.kind == "user_approved"),
+    );
+    assert_eq!(asked.count(), 1);
+}

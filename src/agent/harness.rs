@@ -7,6 +7,7 @@
 //! Never: a second path to a tool beside `dispatch`, a row that is sent before it is stored, a change of a prompt
 //! that is not declared.
 
+mod booking;
 mod compacting;
 mod cron_run;
 mod curating;
@@ -22,6 +23,7 @@ mod prompting;
 mod remembering;
 mod run_tool;
 mod searching;
+mod sending;
 mod session;
 mod skill_answers;
 
@@ -136,6 +138,8 @@ pub struct Harness<M> {
     /// A skill changed since the last prompt was built.
     skills_changed: bool,
     guard: Guard,
+    /// What requests used and the store does not know yet.
+    unbooked: booking::Unbooked,
     /// The catalogue that this process built first.
     first_catalogue: Option<Catalogue>,
 }
@@ -177,6 +181,7 @@ impl<M: Model> Harness<M> {
             skills_changed: false,
             waiting_reviews,
             guard,
+            unbooked: booking::Unbooked::default(),
         }
     }
 
@@ -377,6 +382,7 @@ impl<M: Model> Harness<M> {
     /// # Errors
     /// When the store cannot be read.
     pub fn finish(mut self) -> Result<Ledger, HarnessError> {
+        self.book();
         // What is looked at now is what is left, whether or not a process is.
         self.faults.retire();
         self.record_faults();

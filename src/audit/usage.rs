@@ -3,8 +3,6 @@
 //! Counts and prices are the cache room's; here is only what logs call them beside the providers' own names, and on
 //! which day a request was sent. Called by the readers and by the judge.
 
-use std::sync::LazyLock;
-
 use serde_json::Value;
 
 use crate::cache::prices::{Price, Prices};
@@ -56,10 +54,9 @@ fn provider_names(value: &Value) -> Option<Value> {
 
 /// The list price of a model at an instant, or the latest one.
 pub fn price_of(model: &str, at: Option<Millis>) -> Option<&'static Price> {
-    static PRICES: LazyLock<Prices> = LazyLock::new(Prices::shipped);
     let day = at.and_then(|at| jiff::Timestamp::from_millisecond(at).ok());
     let day = day.map(|day| day.strftime("%Y-%m-%d").to_string());
-    PRICES.find(model, day.as_deref())
+    Prices::shipped().find(model, day.as_deref())
 }
 
 #[cfg(test)]

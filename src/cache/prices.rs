@@ -4,6 +4,7 @@
 //! unknown model is an error that names the nearest known ones; nothing is ever priced at a guess.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use serde::Deserialize;
 
@@ -227,8 +228,10 @@ impl Prices {
     ///
     /// # Panics
     /// When the shipped table is broken, which a test forbids.
-    pub fn shipped() -> Self {
-        Self::parse(TABLE).expect("the shipped table is sound")
+    pub fn shipped() -> &'static Self {
+        static SHIPPED: LazyLock<Prices> =
+            LazyLock::new(|| Prices::parse(TABLE).expect("the shipped table is sound"));
+        &SHIPPED
     }
 
     /// Reads a table.

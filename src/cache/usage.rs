@@ -63,6 +63,30 @@ impl Parts {
     }
 }
 
+impl From<&crate::ledger::Usage> for Parts {
+    fn from(usage: &crate::ledger::Usage) -> Self {
+        Self {
+            fresh: usage.uncached,
+            read: usage.read,
+            write_5m: usage.write_5m,
+            write_1h: usage.write_1h,
+            write_30m: 0,
+            output: usage.output,
+        }
+    }
+}
+
+impl std::ops::AddAssign for Parts {
+    fn add_assign(&mut self, more: Self) {
+        self.fresh += more.fresh;
+        self.read += more.read;
+        self.write_5m += more.write_5m;
+        self.write_30m += more.write_30m;
+        self.write_1h += more.write_1h;
+        self.output += more.output;
+    }
+}
+
 /// Where a report puts cached tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Convention {

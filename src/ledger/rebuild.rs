@@ -95,7 +95,9 @@ impl Rebuild {
             state.chains.push(chain);
         }
         state.request = request.id;
-        self.conversations.insert(key.clone(), state);
+        if let Some(replaced) = self.conversations.insert(key.clone(), state) {
+            self.key_of_request.remove(&replaced.request);
+        }
         self.key_of_request.remove(&request.base);
         self.key_of_request.insert(request.id, key.clone());
         if own.is_none() && request.base != 0 {

@@ -108,21 +108,18 @@ impl Store {
     /// # Errors
     /// [`StoreError::NoSession`].
     pub fn book_usage(&self, session: &str, usage: &Usage<'_>, now: Millis) -> Result<(), StoreError> {
+        let accounted = usage.has_usage() || usage.actual_cost_usd.is_some_and(|cost| cost != 0.0);
+        let main = usage.task.is_empty() && accounted;
         self.write(|_| {
-            let calls: Option<i64> =
-                self.one("SELECT api_call_count FROM sessions WHERE id = ?1", [session], |row| row.get(0))?;
-            let calls = calls.ok_or_else(|| StoreError::NoSession(session.to_owned()))?;
-            let accounted = usage.has_usage() || usage.actual_cost_usd.is_some_and(|cost| cost != 0.0);
-            let main = usage.task.is_empty() && accounted;
-            if main && calls == 0 && filled(usage.model).is_some() && filled(usage.provider).is_some() {
+            if main && filled(usage.model).is_some() && filled(usage.provider).is_some() {
                 self.execute(
                     "UPDATE sessions SET model = ?2, billing_provider = ?3, billing_base_url = ?4,
                          billing_mode = ?5
-                     WHERE id = ?1 AND (model IS NOT ?2 OR billing_provider IS NOT ?3)",
+                     WHERE id = ?1 AND api_call_count = 0 AND (model IS NOT ?2 OR billing_provider IS NOT ?3)",
                     params![session, usage.model, usage.provider, usage.base_url, usage.mode],
                 )?;
             }
-            self.execute(
+            let booked = self.execute(
                 "UPDATE sessions SET
                      input_tokens = input_tokens * ?2 + ?3, output_tokens = output_tokens * ?2 + ?4,
                      cache_read_tokens = cache_read_tokens * ?2 + ?5,
@@ -130,7 +127,11 @@ impl Store {
                      reasoning_tokens = reasoning_tokens * ?2 + ?7, api_call_count = api_call_count * ?2 + ?8,
                      estimated_cost_usd = COALESCE(estimated_cost_usd, 0) * ?2 + COALESCE(?9, 0),
                      actual_cost_usd = CASE WHEN ?10 IS NULL THEN actual_cost_usd
-                         ELSE COALESCE(actual_cost_usd, 0) * ?2 + ?10 END
+                         ELSE COALESCE(actual_cost_usd, 0) * ?2 + ?10 END,
+                     model = COALESCE(model, IIF(?11, ?12, NULL)),
+                     billing_provider = COALESCE(billing_provider, IIF(?11, ?13, NULL)),
+                     billing_base_url = COALESCE(billing_base_url, IIF(?11, ?14, NULL)),
+                     billing_mode = COALESCE(billing_mode, IIF(?11, ?15, NULL))
                  WHERE id = ?1",
                 params![
                     session,
@@ -143,17 +144,15 @@ impl Store {
                     usage.api_calls,
                     usage.estimated_cost_usd,
                     usage.actual_cost_usd,
+                    main,
+                    usage.model,
+                    usage.provider,
+                    usage.base_url,
+                    usage.mode,
                 ],
             )?;
-            if main {
-                self.execute(
-                    "UPDATE sessions SET model = COALESCE(model, ?2),
-                         billing_provider = COALESCE(billing_provider, ?3),
-                         billing_base_url = COALESCE(billing_base_url, ?4),
-                         billing_mode = COALESCE(billing_mode, ?5)
-                     WHERE id = ?1",
-                    params![session, usage.model, usage.provider, usage.base_url, usage.mode],
-                )?;
+            if booked == 0 {
+                return Err(StoreError::NoSession(session.to_owned()));
             }
             if !usage.absolute && usage.has_usage() {
                 self.book_route(session, usage, now)?;

@@ -124,6 +124,8 @@ pub struct Decision {
     pub rule: Option<String>,
     /// The entry of the floor that fired.
     pub hardline: Option<String>,
+    /// What the floor says of the command, asked or not.
+    pub floor: Option<String>,
     /// Reviewer refusals in a row after this decision.
     pub denials: u64,
     /// True when they reached the breaker's threshold.
@@ -138,7 +140,7 @@ pub type Reviewer<'a> = dyn FnMut(&ReviewRequest) -> Result<String, ReviewerFail
 pub type Human<'a> = dyn FnMut(&Question) -> Answer + 'a;
 
 /// Approvals and refusals of a run.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Guard {
     knobs: policy::Guard,
     session_rules: BTreeMap<String, BTreeSet<String>>,
@@ -157,6 +159,12 @@ impl Guard {
             yolo_sessions: BTreeSet::new(),
             tally: Tally::default(),
         }
+    }
+
+    /// The guard of the process that follows: approvals for good are in the configuration, the others are gone.
+    #[must_use]
+    pub fn in_new_process(&self) -> Self {
+        Self { permanent_rules: self.permanent_rules.clone(), ..Self::new(&self.knobs) }
     }
 
     /// Says what a command is.
@@ -183,7 +191,7 @@ impl Guard {
         self.session_rules.get(session).into_iter().flatten().map(String::as_str)
     }
 
-    /// Rules that a human approved for good in this run, sorted; the caller saves them into the allowlist.
+    /// Rules that a human approved for good in this run, sorted.
     pub fn permanent_rules(&self) -> impl Iterator<Item = &str> {
         self.permanent_rules.iter().map(String::as_str)
     }
@@ -199,11 +207,23 @@ impl Guard {
     ///
     /// `reviewer` is called at most once, `human` at most once.
     pub fn decide(&mut self, request: &Request, reviewer: &mut Reviewer, human: &mut Human) -> Decision {
-        if let Some(decision) = self.before_anyone(request) {
-            return decision;
-        }
-        let found = self.classify(request.command, request.homes);
-        let Some(rule) = found.rule else {
+        let Classification { rule, hardline: floor } = self.classify(request.command, request.homes);
+        let decision = match self.before_anyone(request, floor.as_deref()) {
+            Some(decision) => decision,
+            None => self.judge(request, rule, reviewer, human),
+        };
+        Decision { floor, ..decision }
+    }
+
+    /// What the rules say, and whoever may be asked about it.
+    fn judge(
+        &mut self,
+        request: &Request,
+        rule: Option<String>,
+        reviewer: &mut Reviewer,
+        human: &mut Human,
+    ) -> Decision {
+        let Some(rule) = rule else {
             return self.settle(request, Kind::Passed, None, "");
         };
         if !request.context.has_person() {
@@ -233,10 +253,10 @@ impl Guard {
     }
 
     /// The checks that nobody is asked about.
-    fn before_anyone(&self, request: &Request) -> Option<Decision> {
+    fn before_anyone(&self, request: &Request, floor: Option<&str>) -> Option<Decision> {
         let knobs = &self.knobs;
         let isolated = is_isolated(request.backend, request.reaches_host, knobs);
-        if !isolated && let Some(decision) = self.floor(request) {
+        if !isolated && let Some(decision) = self.floor(request, floor) {
             return Some(decision);
         }
         if (!isolated || knobs.deny_in_isolation)
@@ -253,15 +273,13 @@ impl Guard {
     }
 
     /// What no setting lifts.
-    fn floor(&self, request: &Request) -> Option<Decision> {
+    fn floor(&self, request: &Request, floor: Option<&str>) -> Option<Decision> {
         let knobs = &self.knobs;
         if knobs.hardline {
             let own = own::deletes_own(request.command, request.homes, &knobs.own_environment);
-            let found = self.classify(request.command, request.homes).hardline;
-            if let Some(entry) = found.or_else(|| own.then(|| "own_environment".to_owned())) {
-                let mut decision = self.settle(request, Kind::Hardline, None, &entry);
-                decision.hardline = Some(entry);
-                return Some(decision);
+            if let Some(entry) = floor.or_else(|| own.then_some("own_environment")) {
+                let decision = self.settle(request, Kind::Hardline, None, entry);
+                return Some(Decision { hardline: Some(entry.to_owned()), ..decision });
             }
         }
         let reads =
@@ -324,6 +342,7 @@ impl Guard {
             kind,
             rule,
             hardline: None,
+            floor: None,
             denials: self.tally.count(request.session),
             breaker_tripped: tripped,
             message: message::text(kind, what, tripped),

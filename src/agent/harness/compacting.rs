@@ -14,7 +14,7 @@ use crate::agent::compress::prune::Proactive;
 use crate::agent::compress::{self, Outcome, Summariser, SummaryFailure, SummaryOrigin, SummaryRequest};
 use crate::agent::turn::{Agent, Host as _};
 use crate::ledger::{Compaction, Lane, Name, SessionEnded, SessionStarted, Stored, What};
-use crate::model::{Ask, Model, ModelError, Sent};
+use crate::model::{Model, ModelError};
 use crate::policy::{CompactionStore, CompactionTime, SizeUnit};
 use crate::store::archive::Archival;
 use crate::store::retry::WriteKind;
@@ -26,6 +26,7 @@ use crate::world::Millis;
 use crate::world::clock::SECOND;
 
 use super::host::Run;
+use super::sending::Aside;
 use crate::agent::transcript::digest_of;
 
 /// What became of a compressed history in the store.
@@ -265,18 +266,8 @@ impl<M: Model> Run<'_, M> {
         self.event(What::Compaction(event));
     }
 
-    /// Asks the summary lane; its request is recorded like any other.
+    /// Asks the summary lane.
     fn summarise(&mut self, turn: u64, request: &SummaryRequest) -> Result<String, SummaryFailure> {
-        let rows = [Row::user(request.prompt.as_str())];
-        let ask = Ask {
-            lane: Lane::Summary,
-            session: &self.session.name,
-            turn,
-            tools: &[],
-            system: "",
-            rows: &rows,
-            sent: Sent::default(),
-        };
         if self.harness.is_killed() {
             return Err(SummaryFailure::new(FailureKind::Connection, "the process is gone"));
         }
@@ -284,16 +275,17 @@ impl<M: Model> Run<'_, M> {
             // Another thread of the process; what goes wrong there is told there.
             let _ = self.harness.tick(1);
         }
-        if let Some(kind) = self.harness.faults.on_request(Lane::Summary.word()) {
-            return Err(failure_of(&kind));
-        }
         // Scripted summaries come in one piece, so that all the waiting is without progress.
         let knobs = &self.harness.policy.compress;
         let patience = knobs.context_timeout_seconds.min(knobs.context_total_ceiling_seconds);
-        if !self.harness.reply_within(Millis::try_from(patience).unwrap_or(Millis::MAX / SECOND) * SECOND) {
-            return Err(SummaryFailure::new(FailureKind::Timeout, "the summary took too long"));
-        }
-        match self.harness.model.reply(&ask) {
+        let aside = Aside {
+            lane: Lane::Summary,
+            session: self.session,
+            turn,
+            text: &request.prompt,
+            patience: Millis::try_from(patience).unwrap_or(Millis::MAX / SECOND) * SECOND,
+        };
+        match self.harness.ask_aside(&aside) {
             Ok(reply) => reply
                 .text
                 .filter(|text| !text.trim().is_empty())

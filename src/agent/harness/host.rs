@@ -4,8 +4,8 @@ use crate::agent::breakpoints::Route;
 use crate::agent::delegate;
 use crate::agent::transcript::Measure;
 use crate::agent::turn::{Agent, Host, StoreFault, ToolOutcome};
-use crate::cache::{Observed, Ttl};
-use crate::ledger::{Lane, Name, PromptView, RequestFacts, Response, Stored, ToolRefused, Usage, What};
+use crate::cache::Ttl;
+use crate::ledger::{Lane, Name, PromptView, RequestFacts, Stored, ToolRefused, Usage, What};
 use crate::model::{Ask, Model, ModelError, Reply, Sent};
 use crate::store::retry::WriteKind;
 use crate::wire::{Chain, Row, ToolCall};
@@ -60,22 +60,7 @@ impl<M: Model> Run<'_, M> {
         let copied_from = self.session.copied_from.as_ref();
         let id = self.harness.recorder.request(&conversation, copied_from, &view, facts);
         self.harness.faults.after_event();
-        let observed = Observed {
-            chains: transcript.chains(),
-            sizes: transcript.sizes(),
-            marks: &marks,
-            model: &self.session.model,
-            ..Observed::default()
-        };
-        let outcome = self.harness.cache.observe(self.harness.clock.now(), &observed);
-        let usage = outcome.map_err(|refusal| refusal.to_string()).map(|outcome| Usage {
-            read: outcome.read,
-            // The ledger knows two classes of writes; thirty minutes are nearer to five than to sixty in price.
-            write_5m: outcome.write_5m + outcome.write_30m,
-            write_1h: outcome.write_1h,
-            uncached: outcome.uncached,
-            output: 0,
-        });
+        let usage = self.harness.observe(transcript, &marks, &self.session.model);
         Sending { id, usage, marks }
     }
 
@@ -99,40 +84,6 @@ impl<M: Model> Run<'_, M> {
             }
         }
         marks
-    }
-
-    fn answered(&mut self, request: u64, reply: &Reply, mut usage: Usage) {
-        usage.output = reply.output_tokens.unwrap_or_else(|| {
-            let words = reply.text.as_deref().map_or(0, self.harness.measure());
-            words + reply.calls.iter().map(|call| self.harness.measure()(&call.arguments)).sum::<u64>()
-        });
-        self.session.output_used += usage.output;
-        let response = Response {
-            request,
-            text: reply.text.as_deref().unwrap_or_default().into(),
-            calls: reply
-                .calls
-                .iter()
-                .map(|call| (call.id.as_str().into(), call.name.as_str().into()))
-                .collect(),
-            finish: reply.finish.word().into(),
-            usage,
-            refused: self.harness.world.clone(),
-        };
-        self.event(What::Response(response));
-    }
-
-    fn failed(&mut self, request: u64, why: &str) {
-        let zero = Usage { read: 0, write_5m: 0, write_1h: 0, uncached: 0, output: 0 };
-        let response = Response {
-            request,
-            text: self.harness.world.clone(),
-            calls: Vec::new(),
-            finish: "error".into(),
-            usage: zero,
-            refused: why.into(),
-        };
-        self.event(What::Response(response));
     }
 }
 
@@ -165,17 +116,17 @@ impl<M: Model> Host for Run<'_, M> {
         let usage = match usage {
             Ok(usage) => usage,
             Err(why) => {
-                self.failed(request, &why);
+                self.harness.failed(&self.session.name, request, &why);
                 return Err(ModelError::Provider { kind: why, retry: false });
             }
         };
-        let lane = self.session.lane.word();
-        if let Some(kind) = self.harness.faults.on_request(lane) {
-            self.failed(request, &kind);
+        let lane = self.session.lane;
+        if let Some(kind) = self.harness.faults.on_request(lane.word()) {
+            self.harness.failed(&self.session.name, request, &kind);
             let retry = worth_retrying(&kind);
             return Err(ModelError::Provider { kind, retry });
         }
-        if self.session.lane == Lane::Child && self.harness.faults.interleaves() {
+        if lane == Lane::Child && self.harness.faults.interleaves() {
             self.harness.run_waiting_child();
         }
         let ask = Ask {
@@ -196,13 +147,13 @@ impl<M: Model> Host for Run<'_, M> {
                 self.harness.reply_takes_time();
                 self.session.input_used += usage.prompt();
                 self.session.compressor.usage(usage.prompt());
-                self.answered(request, &reply, usage);
+                let output = self.harness.answered(self.session, lane, request, &reply, usage);
+                self.session.output_used += output;
                 Ok(reply)
             }
             Err(error) => {
                 if let ModelError::Provider { kind, .. } = &error {
-                    let kind = kind.clone();
-                    self.failed(request, &kind);
+                    self.harness.failed(&self.session.name, request, kind);
                 }
                 Err(error)
             }

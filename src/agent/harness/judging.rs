@@ -2,17 +2,18 @@
 
 use crate::agent::guard::{Answer, Context, Homes, Question, Request, ReviewRequest, ReviewerFailed};
 use crate::ledger::{GuardDecision, Lane, What};
-use crate::model::{Ask, Model, Sent};
+use crate::model::Model;
 use crate::policy::UserAnswer;
-use crate::wire::Row;
+use crate::world::Millis;
 
 use super::Origin;
 use super::dispatch::ToolResult;
 use super::host::Run;
+use super::sending::Aside;
 
 impl<M: Model> Run<'_, M> {
     /// Judges a command; a refusal if it must not run.
-    pub(super) fn judge_command(&mut self, command: &str) -> Option<ToolResult> {
+    pub(super) fn judge_command(&mut self, turn: u64, command: &str) -> Option<ToolResult> {
         let knobs = &self.harness.policy.guard;
         if !knobs.enabled {
             return None;
@@ -32,7 +33,7 @@ impl<M: Model> Run<'_, M> {
             UserAnswer::Timeout => Answer::Timeout,
         };
         let backend = knobs.backend.clone();
-        let name = self.session.name.clone();
+        let name = self.session.approved_as.clone();
         let request = Request {
             command,
             homes: &homes,
@@ -41,30 +42,29 @@ impl<M: Model> Run<'_, M> {
             backend: &backend,
             reaches_host: false,
         };
-        let model = &mut self.harness.model;
+        // The reviewer is asked through the harness, which the guard is a part of.
+        let mut guard = std::mem::take(&mut self.harness.guard);
+        let (harness, session) = (&mut *self.harness, &*self.session);
         let mut reviewer = |question: &ReviewRequest<'_>| {
-            let rows = [Row::user(format!("May this run? {}\nRule: {}", question.command, question.rule))];
-            let ask = Ask {
+            let aside = Aside {
                 lane: Lane::Approver,
-                session: &name,
-                turn: 0,
-                tools: &[],
-                system: "",
-                rows: &rows,
-                sent: Sent::default(),
+                session,
+                turn,
+                text: &format!("May this run? {}\nRule: {}", question.command, question.rule),
+                patience: Millis::MAX,
             };
-            model.reply(&ask).map(|reply| reply.text.unwrap_or_default()).map_err(|_| ReviewerFailed)
+            harness.ask_aside(&aside).map(|reply| reply.text.unwrap_or_default()).map_err(|_| ReviewerFailed)
         };
         let mut human = |_: &Question<'_>| answer;
-        let decision = self.harness.guard.decide(&request, &mut reviewer, &mut human);
-        let floor = self.harness.guard.classify(command, &homes).hardline;
+        let decision = guard.decide(&request, &mut reviewer, &mut human);
+        self.harness.guard = guard;
         let event = GuardDecision {
             lane: self.session.lane,
             command: command.into(),
             approved: decision.approved,
             kind: decision.kind.word().into(),
-            rule: floor.as_deref().or(decision.rule.as_deref()).unwrap_or_default().into(),
-            hardline: floor.is_some(),
+            rule: decision.floor.as_deref().or(decision.rule.as_deref()).unwrap_or_default().into(),
+            hardline: decision.floor.is_some(),
         };
         self.event(What::GuardDecision(event));
         (!decision.approved).then(|| ToolResult::refused("guard", decision.message))

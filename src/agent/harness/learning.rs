@@ -112,6 +112,7 @@ impl<M: Model> Harness<M> {
         let mut agent = std::mem::take(&mut session.agent);
         let result = turn::run(&mut Run { harness: self, session }, &mut agent, &policy, row);
         session.agent = agent;
+        self.book();
         Ok(result?)
     }
 

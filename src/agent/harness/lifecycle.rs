@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::agent::compress::carry::Todo;
-use crate::agent::guard::Guard;
 use crate::agent::review::IdleQueue;
 use crate::agent::turn::{Agent, UNANSWERED};
 use crate::ledger::{Event, Lane, Name, Resumed, SessionEnded, SessionStarted, StoreState, Stored, What};
@@ -13,6 +12,7 @@ use crate::store::retry::WriteKind;
 use crate::store::{NewSession, StoredRow};
 use crate::wire::{Chain, Row};
 
+use super::booking::Unbooked;
 use super::host::Run;
 use super::{Harness, HarnessError, Session};
 use crate::agent::transcript::digest_of;
@@ -101,7 +101,11 @@ impl<M: Model> Harness<M> {
         let now = self.clock.now();
         let target = self.store.resume_target(name)?;
         let key = Name::from(target.as_str());
-        // The old process knew the conversation by any of its names, whatever session it had got to.
+        // The old process knew the conversation by any of its names, whatever session it had got to, and took along
+        // what was approved for the session.
+        for gone in [name, &*key] {
+            self.guard.end_session(gone);
+        }
         self.sessions.retain(|held, session| *held != key && &**held != name && session.name != key);
         let parent = self.rotated_from(&target)?;
         let started = SessionStarted { why: "resume".into(), parent, depth: 0, persisted: true };
@@ -177,6 +181,8 @@ impl<M: Model> Harness<M> {
         let key = self.held(name)?;
         // A rotation gave the conversation another session.
         let own = self.sessions.get(&key).map_or_else(|| key.clone(), |session| session.name.clone());
+        self.guard.end_session(&key);
+        self.book();
         let now = self.clock.now();
         self.stored(WriteKind::Ordinary, |store| store.end_session(&own, reason, now))?;
         self.event(&own, What::SessionEnded(SessionEnded { reason: reason.into() }));
@@ -251,8 +257,9 @@ impl<M: Model> Harness<M> {
         self.schedulers.clear();
         self.waiting_children.clear();
         self.waiting_reviews = IdleQueue::new(super::learning::max_age(&self.policy.review));
-        self.guard = Guard::new(&self.policy.guard);
+        self.guard = self.guard.in_new_process();
         self.skills_changed = false;
+        self.unbooked = Unbooked::default();
         self.open.take()
     }
 

@@ -20,8 +20,8 @@ impl<M: Model> Run<'_, M> {
     pub(super) fn run_tool(&mut self, agent: &mut Agent, call: &ToolCall, arguments: &Value) -> ToolResult {
         let text = |key: &str| arguments.get(key).and_then(Value::as_str).unwrap_or_default();
         match call.name.as_str() {
-            "terminal" => self.terminal(text("command")),
-            "execute_code" => self.execute_code(text("code")),
+            "terminal" => self.terminal(agent.turns, text("command")),
+            "execute_code" => self.execute_code(agent.turns, text("code")),
             "read_file" => self.read_file(text("path")),
             "write_file" => self.write_file(text("path"), text("content")),
             "patch" => self.patch(text("path"), text("old_string"), text("new_string")),
@@ -38,7 +38,8 @@ impl<M: Model> Run<'_, M> {
             "web_search" => self.web(&format!("web_search {}", text("query"))),
             "web_extract" => {
                 let urls = arguments["urls"].as_array().map(Vec::as_slice).unwrap_or_default();
-                self.web(&format!("web_extract {}", urls.first().and_then(Value::as_str).unwrap_or_default()))
+                let urls: Vec<&str> = urls.iter().filter_map(Value::as_str).collect();
+                self.web_pages(&urls)
             }
             other => ToolResult::failed(format!("`{other}` has no implementation")),
         }
@@ -66,8 +67,8 @@ impl<M: Model> Run<'_, M> {
         ran
     }
 
-    fn terminal(&mut self, command: &str) -> ToolResult {
-        if let Some(refusal) = self.judge_command(command) {
+    fn terminal(&mut self, turn: u64, command: &str) -> ToolResult {
+        if let Some(refusal) = self.judge_command(turn, command) {
             return refusal;
         }
         let ran = self.shell(command);
@@ -85,12 +86,12 @@ impl<M: Model> Run<'_, M> {
     }
 
     /// Runs shell lines one after another; what a line prints is kept only when it begins with `print `.
-    fn execute_code(&mut self, code: &str) -> ToolResult {
+    fn execute_code(&mut self, turn: u64, code: &str) -> ToolResult {
         let mut printed = String::new();
         for line in code.lines().map(str::trim).filter(|line| !line.is_empty()) {
             let (shown, command) =
                 line.strip_prefix("print ").map_or((false, line), |command| (true, command));
-            if let Some(refusal) = self.judge_command(command) {
+            if let Some(refusal) = self.judge_command(turn, command) {
                 return refusal;
             }
             let ran = self.shell(command);
@@ -212,6 +213,17 @@ impl<M: Model> Run<'_, M> {
         }
         self.effect("message_sent", &format!("{to}: {text}"));
         ToolResult::done(json!({ "success": true }).to_string())
+    }
+
+    /// Several pages come one after another; one that is not found does not take the others along.
+    fn web_pages(&mut self, urls: &[&str]) -> ToolResult {
+        let pages: Vec<ToolResult> = urls.iter().map(|url| self.web(&format!("web_extract {url}"))).collect();
+        let found: Vec<&str> = pages.iter().filter(|page| page.ok).map(|page| page.text.as_str()).collect();
+        if found.is_empty() {
+            ToolResult::failed("nothing was found")
+        } else {
+            ToolResult::done(found.join("\n\n"))
+        }
     }
 
     /// Pages and searches are declared like commands; nothing reaches a network.

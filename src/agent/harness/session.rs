@@ -114,6 +114,8 @@ impl Permits {
 pub struct Session {
     /// Its name.
     pub name: Name,
+    /// What approvals are kept under: the name that it was opened by, whatever a rotation calls it.
+    pub approved_as: Name,
     /// Who asks the model.
     pub lane: Lane,
     /// Which of its kind in the session: reviews are numbered.
@@ -213,6 +215,7 @@ impl Session {
             ..ModelFacts::default()
         };
         Self {
+            approved_as: name.clone(),
             name,
             lane,
             instance: 0,

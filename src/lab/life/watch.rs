@@ -185,14 +185,7 @@ impl<'a> Watch<'a> {
             What::Response(response) => {
                 let Some((lane, size)) = self.sizes.remove(&response.request) else { return };
                 let usage = &response.usage;
-                let parts = Parts {
-                    fresh: usage.uncached,
-                    read: usage.read,
-                    write_5m: usage.write_5m,
-                    write_1h: usage.write_1h,
-                    output: usage.output,
-                    ..Parts::default()
-                };
+                let parts = Parts::from(usage);
                 let micro = |usd: crate::units::Usd| u64::try_from(usd.pico() / 1_000_000).unwrap_or(0);
                 let cost = self.price.as_ref().map_or(0, |price| micro(price.cost(&parts)));
                 let bare = self.price.as_ref().map_or(0, |price| micro(price.cost_without_cache(&parts)));

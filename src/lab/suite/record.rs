@@ -307,15 +307,7 @@ pub(super) fn cost(ledger: &Ledger, model: &str) -> Option<u64> {
     let price = prices.of(model, None).ok()?;
     let mut sum = Usd::ZERO;
     for (_, usage) in answered(ledger) {
-        let parts = Parts {
-            fresh: usage.uncached,
-            read: usage.read,
-            write_5m: usage.write_5m,
-            write_30m: 0,
-            write_1h: usage.write_1h,
-            output: usage.output,
-        };
-        sum += price.cost(&parts);
+        sum += price.cost(&Parts::from(usage));
     }
     u64::try_from(sum.pico() / 1_000_000).ok()
 }

@@ -5,6 +5,8 @@
 //! compaction when all that stood in back quotes still stands in the request that follows, wherever that is: summary,
 //! carried instruction, untouched row. A fact that no request ever held was not told, and cannot be lost.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use crate::ledger::{Lane, What, rebuild::Rebuild};
@@ -65,6 +67,7 @@ impl Facts {
             })
             .collect();
         let mut rebuild = Rebuild::default();
+        let mut main = BTreeSet::new();
         let (mut count, mut due, mut last) = (0, false, "");
         for event in &run.played.ledger.events {
             match &event.what {
@@ -78,6 +81,7 @@ impl Facts {
                     if request.lane != Lane::Main {
                         continue;
                     }
+                    main.insert(request.id);
                     let Some(conversation) = rebuild.conversation(&rebuilt.key) else { continue };
                     let messages = conversation.segments.iter().filter(|seg| seg.level == Level::Messages);
                     let text: String = messages.map(|segment| &*segment.text).collect();
@@ -90,7 +94,9 @@ impl Facts {
                     }
                     due = false;
                 }
-                What::Response(response) if !response.text.is_empty() => last = &response.text,
+                What::Response(response) if main.contains(&response.request) && !response.text.is_empty() => {
+                    last = &response.text;
+                }
                 _ => {}
             }
         }
