@@ -36,10 +36,9 @@ fn sum(usages: &[Usage], part: fn(&Usage) -> u64) -> i64 {
 #[test]
 fn the_books_of_the_store_agree_with_the_ledger() {
     let home = tempfile::tempdir().unwrap();
-    let file = home.path().join("state.db");
     let mut side_tasks = 0;
     for name in ["seed", "long-chat", "workshop"] {
-        let _ = std::fs::remove_file(&file);
+        let file = home.path().join(format!("{name}.db"));
         let scenario = shipped_scenario(name).unwrap();
         let played = play_in(&scenario, &Plan::default(), Box::new(MemFiles::new()), Some(&file)).unwrap();
         let store = Store::open_file(&file, &Policy::default().store).unwrap();

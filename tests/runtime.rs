@@ -415,7 +415,7 @@ fn an_approval_lasts_as_long_as_the_user_said() {
             What::GuardDecision(decision) => Some(decision.kind.to_string()),
             _ => None,
         });
-        decisions.last().unwrap()
+        decisions.collect::<Vec<_>>().pop().unwrap()
     };
     let (asked, remembered) = ("user_approved", "passed");
     let resumed = "[[act]]\nopen = { name = \"s\", resume = true }\n\n";

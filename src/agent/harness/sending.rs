@@ -123,20 +123,18 @@ impl<M: Model> Harness<M> {
             rows: transcript.rows(),
             sent: Sent { messages: transcript.messages(), ..Sent::default() },
         };
-        let answer = match fault {
-            Some(kind) => Err(ModelError::Provider { retry: worth_retrying(&kind), kind }),
-            None => self.model.reply(&ask),
-        };
+        let refused = |kind: String| ModelError::Provider { retry: worth_retrying(&kind), kind };
+        let answer = fault.map_or_else(|| self.model.reply(&ask), |kind| Err(refused(kind)));
         if let Err(error @ (ModelError::Script(_) | ModelError::Stopped(_))) = answer {
             // Nobody is there who could be asked.
             return Err(error);
         }
         let request = self.record_aside(aside, &transcript);
         let usage = self.observe(&transcript, &[], &session.model);
-        let refused = |kind: String| ModelError::Provider { retry: worth_retrying(&kind), kind };
-        let answer = usage.map_err(refused).and_then(|usage| Ok((usage, answer?)));
-        let in_time = answer.is_err() || self.reply_within(aside.patience);
-        let answer = if in_time { answer } else { Err(refused("timeout".to_owned())) };
+        let answer = match usage.map_err(refused).and_then(|usage| Ok((usage, answer?))) {
+            Ok(_) if !self.reply_within(aside.patience) => Err(refused("timeout".to_owned())),
+            answer => answer,
+        };
         match answer {
             Ok((usage, reply)) => {
                 self.answered(session, aside.lane, request, &reply, usage);
