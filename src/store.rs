@@ -7,12 +7,13 @@
 //! Never: an ambient clock, a call of a model, a decision about what a conversation should say.
 //!
 //! The real agent keeps the same tables and shares them between processes under leases. Differs: one process writes at a
-//! time, so the runtime takes no lease; leases, titles, sums of usage and rewinds are held against observed outcomes.
+//! time, so the runtime takes no lease; leases, titles and rewinds are held against observed outcomes.
 
 pub mod append;
 pub mod archive;
 pub mod bigram;
 pub mod codec;
+pub mod compressor;
 mod connection;
 mod error;
 pub mod leases;
@@ -44,6 +45,12 @@ pub type Seconds = f64;
 /// A length or limit as SQLite counts.
 fn whole(count: impl TryInto<i64>) -> i64 {
     count.try_into().unwrap_or(i64::MAX)
+}
+
+/// The seconds of a table cell as milliseconds; what is beyond them is their limit.
+#[expect(clippy::cast_possible_truncation, reason = "a float becomes the nearest whole millisecond")]
+pub fn instant(at: Seconds) -> crate::world::Millis {
+    (at * 1_000.0).round() as crate::world::Millis
 }
 
 /// Milliseconds as the seconds of a table cell.

@@ -15,6 +15,7 @@ pub mod budget;
 pub mod calls;
 mod finish;
 pub mod guardrails;
+mod nudge;
 pub mod results;
 mod round;
 pub mod sanitize;
@@ -73,6 +74,18 @@ pub trait Host {
 
     /// Called before each request; may compact the transcript. False ends the turn as failed.
     fn before_request(&mut self, agent: &mut Agent) -> bool;
+
+    /// Makes room after the provider called a request too long: true when another attempt is worth it. `None` for any
+    /// other fault.
+    fn make_room(&mut self, agent: &mut Agent, kind: &str) -> Option<bool> {
+        let _ = (agent, kind);
+        None
+    }
+
+    /// Calls that delegate which one reply may make.
+    fn delegations_max(&self) -> u64 {
+        u64::MAX
+    }
 
     /// Sends the transcript as it stands and waits for the reply.
     ///
@@ -265,8 +278,12 @@ impl<H: Host> Turn<'_, H> {
                 exit = Some("interrupted_by_user");
                 break;
             }
+            if !self.host.within_budget() {
+                exit = Some("review_input_budget_exhausted");
+                break;
+            }
             self.report.iterations += 1;
-            if !self.host.within_budget() || !self.budget.consume() {
+            if !self.budget.consume() {
                 exit = Some("budget_exhausted");
                 break;
             }
@@ -331,16 +348,24 @@ impl<H: Host> Turn<'_, H> {
 
     /// Sends one request, with a few attempts; `Err` holds the step that a final failure leads to.
     fn ask(&mut self) -> Result<Result<Reply, Step>, ModelError> {
-        for attempt in 1..=self.policy.attempts_max {
+        let mut attempt = 0;
+        while attempt < self.policy.attempts_max {
+            attempt += 1;
             self.report.requests += 1;
-            match self.host.ask(self.agent, self.report.iterations) {
+            let (kind, retry) = match self.host.ask(self.agent, self.report.iterations) {
                 Ok(reply) => return Ok(Ok(reply)),
                 Err(error @ (ModelError::Script(_) | ModelError::Stopped(_))) => return Err(error),
-                Err(ModelError::Provider { retry, .. }) => {
-                    if !retry || attempt == self.policy.attempts_max {
-                        break;
-                    }
+                Err(ModelError::Provider { kind, retry }) => (kind, retry),
+            };
+            match self.host.make_room(self.agent, &kind) {
+                // The host counts how often it does that in a turn.
+                Some(true) => attempt = 0,
+                Some(false) => {
+                    self.report.failed = true;
+                    return Ok(Err(Step::Leave("compression_exhausted")));
                 }
+                None if !retry => break,
+                None => {}
             }
         }
         self.report.failed = true;

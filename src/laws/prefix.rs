@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use crate::ledger::rebuild::Rebuilt;
 use crate::ledger::{Event, Lane, Name, Request, What};
 use crate::wire::{Level, Segment};
+use crate::world::faults::OVERFLOW;
 
 use super::{Bench, Check, Finding, Scene, excerpt, finding};
 
@@ -63,6 +64,8 @@ struct Session {
     declared: u64,
     /// Requests since the last planned break; `None` before the first.
     since_break: Option<u64>,
+    /// The provider called a request too long: what follows is not the harness's choice.
+    forced: bool,
 }
 
 /// What this law remembers between events.
@@ -95,6 +98,9 @@ impl State {
             }
             What::Response(response) => {
                 let size = self.sizes.remove(&response.request);
+                if &*response.refused == OVERFLOW {
+                    self.sessions.entry(event.session.clone()).or_default().forced = true;
+                }
                 if !response.refused.is_empty() {
                     return;
                 }
@@ -180,7 +186,8 @@ fn extends(
         }
         return;
     }
-    if let Some(count) = session.since_break.filter(|count| *count < REQUESTS_BETWEEN_BREAKS) {
+    let forced = std::mem::take(&mut session.forced);
+    if let Some(count) = session.since_break.filter(|count| *count < REQUESTS_BETWEEN_BREAKS && !forced) {
         let soon = format!("the planned break before was {} requests ago", count + 1);
         bench.find(Finding { evidence: soon, ..report("L1.breaks-rare") });
     }

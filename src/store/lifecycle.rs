@@ -66,17 +66,18 @@ impl Status {
 }
 
 impl Store {
-    /// Ends a session; the first reason wins.
+    /// Ends a session; the first reason wins. True when this one was written.
     ///
     /// # Errors
     /// [`StoreError::Sqlite`].
-    pub fn end_session(&self, id: &str, reason: &str, now: Millis) -> Result<(), StoreError> {
+    pub fn end_session(&self, id: &str, reason: &str, now: Millis) -> Result<bool, StoreError> {
         self.write(|_| {
             let sql = "UPDATE sessions SET ended_at = ?2, end_reason = ?3 WHERE id = ?1 AND ended_at IS NULL";
-            if self.execute(sql, params![id, seconds(now), reason])? > 0 {
+            let written = self.execute(sql, params![id, seconds(now), reason])? > 0;
+            if written {
                 self.bump_generation(id, reason)?;
             }
-            Ok(())
+            Ok(written)
         })
     }
 

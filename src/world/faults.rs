@@ -25,6 +25,9 @@ pub const PROVIDER_FAULTS: [&str; 8] = [
     "unauthorized",
 ];
 
+/// The fault of a provider that calls a request too long.
+pub const OVERFLOW: &str = "context_length";
+
 /// True when another attempt can help against a provider's fault.
 pub fn worth_retrying(kind: &str) -> bool {
     !matches!(kind, "context_length" | "refused" | "unauthorized")

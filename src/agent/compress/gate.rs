@@ -7,6 +7,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::policy::Compress;
+use crate::store::compressor::CompressorNotes;
+use crate::store::{instant, seconds};
 use crate::world::Millis;
 use crate::world::clock::SECOND;
 
@@ -283,12 +285,35 @@ impl State {
         }
     }
 
-    /// Takes cooldown and strikes as another process stored them; called before a gate blocks.
-    pub fn adopt_stored(&mut self, stored: &Self) {
-        self.strikes = stored.strikes;
-        self.recovery_at = stored.recovery_at;
-        self.cooldown_at = stored.cooldown_at;
-        self.cooldown_error.clone_from(&stored.cooldown_error);
+    /// What the session keeps of it.
+    pub fn notes(&self) -> CompressorNotes {
+        let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+        CompressorNotes {
+            cooldown_until: self.cooldown_at.map(seconds),
+            error: self.cooldown_error.clone(),
+            fallback_streak: count(self.fallback_streak),
+            strikes: count(self.strikes),
+            recovery_deadline: self.recovery_at.map(seconds),
+            overload_streak: count(self.overload_streak),
+            prune_runway: self.prune_runway,
+            probe_at: self.probe_at.map(seconds),
+        }
+    }
+
+    /// The state of a compressor in a new process, of which the session kept this.
+    pub fn of_notes(notes: &CompressorNotes) -> Self {
+        let count = |count: i64| u64::try_from(count).unwrap_or(0);
+        Self {
+            cooldown_at: notes.cooldown_until.map(instant),
+            cooldown_error: notes.error.clone(),
+            fallback_streak: count(notes.fallback_streak),
+            strikes: count(notes.strikes),
+            recovery_at: notes.recovery_deadline.map(instant),
+            overload_streak: count(notes.overload_streak),
+            prune_runway: notes.prune_runway,
+            probe_at: notes.probe_at.map(instant),
+            ..Self::default()
+        }
     }
 }
 

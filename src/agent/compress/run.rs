@@ -42,8 +42,6 @@ pub struct Ask<'a> {
     pub now: Millis,
     /// Asked for by a person: pauses are lifted, the model is always asked.
     pub manual: bool,
-    /// The provider proved an overflow: a cooldown is ignored.
-    pub overflow: bool,
     /// Topic to keep in view.
     pub focus: Option<&'a str>,
     /// Id of the session, named in the summary for recall.

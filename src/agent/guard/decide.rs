@@ -215,6 +215,16 @@ impl Guard {
         Decision { floor, ..decision }
     }
 
+    /// True when a tool that runs code is refused as a whole: nobody is there, and what is dangerous is refused.
+    pub fn refuses_code(&self, context: Context, backend: &str, reaches_host: bool) -> bool {
+        let knobs = &self.knobs;
+        context.is_unattended()
+            && context.policy(knobs) == Some(Unattended::Deny)
+            && !is_isolated(backend, reaches_host, knobs)
+            && !knobs.yolo
+            && knobs.mode != GuardMode::Off
+    }
+
     /// What the rules say, and whoever may be asked about it.
     fn judge(
         &mut self,

@@ -19,17 +19,39 @@ pub enum Context {
     Cron,
     /// A platform without a person behind it: web hooks, the API server.
     Platform,
+    /// A delegated child.
+    Child,
+    /// A review or the curator: a run of the harness's own, which may never do what would be asked about.
+    Helper,
     /// Plain use as a library; there is nobody and no policy.
     Library,
 }
 
 impl Context {
+    /// The context of a user's session on a platform (Hermes tools/approval.py:616).
+    pub fn of_platform(platform: &str, knobs: &policy::Guard) -> Self {
+        match platform {
+            _ if knobs.single_query => Self::SingleQuery,
+            "webhook" | "msgraph_webhook" | "api_server" => Self::Platform,
+            "cli" | "tui" | "desktop" | "acp" => Self::Interactive,
+            _ if knobs.chat_listens => Self::Chat,
+            _ => Self::ChatWithoutListener,
+        }
+    }
+
+    /// True when nobody is there and whoever set the run up decides beforehand.
+    pub fn is_unattended(self) -> bool {
+        matches!(self, Self::SingleQuery | Self::Cron | Self::Platform)
+    }
+
     /// What an unattended context may do; `None` for the others.
     pub fn policy(self, knobs: &policy::Guard) -> Option<Unattended> {
         match self {
             Self::SingleQuery => Some(knobs.single_query_policy),
             Self::Cron => Some(knobs.cron_policy),
             Self::Platform => Some(knobs.platform_policy),
+            Self::Child => Some(knobs.child_policy),
+            Self::Helper => Some(Unattended::Deny),
             Self::Interactive | Self::Chat | Self::ChatWithoutListener | Self::Library => None,
         }
     }

@@ -14,9 +14,10 @@ use crate::agent::compress::prune::Proactive;
 use crate::agent::compress::{self, Outcome, Summariser, SummaryFailure, SummaryOrigin, SummaryRequest};
 use crate::agent::turn::{Agent, Host as _};
 use crate::ledger::{Compaction, Lane, Name, SessionEnded, SessionStarted, Stored, What};
-use crate::model::{Model, ModelError};
+use crate::model::{Finish, Model, ModelError};
 use crate::policy::{CompactionStore, CompactionTime, SizeUnit};
 use crate::store::archive::Archival;
+use crate::store::compressor::CompressorNotes;
 use crate::store::retry::WriteKind;
 use crate::store::rotate::Rotation;
 use crate::store::{NewSession, StoreError, StoredRow};
@@ -51,10 +52,42 @@ impl<M: Model> Run<'_, M> {
         if self.session.attempts >= compress::threshold::attempts(policy.max_attempts) {
             return true;
         }
+        // The first request of a process is weighed with its prompt, too.
+        self.put_prefix(agent);
         if !self.compact_if_due(agent) {
             self.prune(agent);
         }
         true
+    }
+
+    /// After the provider called a request too long: whatever pauses, while attempts are left; true when it helped
+    /// (Hermes agent/turn_overflow.py:165).
+    pub(super) fn compact_overflow(&mut self, agent: &mut Agent) -> bool {
+        let policy = &self.harness.policy.compress;
+        let review = self.session.lane == Lane::Review;
+        if review || self.session.attempts >= compress::threshold::attempts(policy.max_attempts) {
+            return false;
+        }
+        self.session.attempts += 1;
+        let before = (agent.transcript.rows().len() as u64, self.pressure(agent));
+        self.compact(agent, false);
+        let after = (agent.transcript.rows().len() as u64, self.pressure(agent));
+        gate::made_progress((before.0, after.0), (before.1, after.1), &self.harness.policy.compress)
+    }
+
+    /// What of the compressor's state outlives the process goes to the session, when it changed.
+    pub(super) fn keep_compressor(&mut self) {
+        let notes = self.session.compressor.state.notes();
+        if !self.session.persisted || notes == self.session.compressor_kept {
+            return;
+        }
+        let name = &self.session.name;
+        let kept =
+            self.harness.stored(WriteKind::Ordinary, |store| store.keep_compressor_notes(name, &notes));
+        match kept {
+            Ok(()) => self.session.compressor_kept = notes,
+            Err(error) => tracing::warn!(%error, "the state of the compressor could not be kept"),
+        }
     }
 
     /// Asked before a turn begins: a history of too many rows is compacted whatever its size, where a gateway keeps the
@@ -141,7 +174,7 @@ impl<M: Model> Run<'_, M> {
     }
 
     /// What the threshold is compared with: the next prompt, or at toy scale the history alone.
-    fn pressure(&self, agent: &Agent) -> u64 {
+    pub(super) fn pressure(&self, agent: &Agent) -> u64 {
         match self.harness.policy.compress.unit {
             SizeUnit::Tokens => agent.transcript.size(),
             SizeUnit::Characters => {
@@ -152,6 +185,12 @@ impl<M: Model> Run<'_, M> {
 
     /// One compaction, whatever the pressure.
     pub(super) fn compact(&mut self, agent: &mut Agent, manual: bool) {
+        self.try_to_compact(agent, manual);
+        self.keep_compressor();
+    }
+
+    fn try_to_compact(&mut self, agent: &mut Agent, manual: bool) {
+        let armed = self.session.compressor.state.verdict_armed;
         let rows = agent.transcript.rows().to_vec();
         let before = self.pressure(agent);
         let name = self.session.name.clone();
@@ -182,7 +221,10 @@ impl<M: Model> Run<'_, M> {
         let policy = &self.harness.policy.compress;
         let mut new = match carry::finish(&rows, new, todos, &report.skills, policy) {
             Ok(candidate) => candidate.rows,
-            Err(refusal) => return self.refuse_candidate(rows.len(), before, refusal),
+            Err(refusal) => {
+                self.session.compressor.state.verdict_armed = armed;
+                return self.refuse_candidate(rows.len(), before, refusal);
+            }
         };
         let carried_before = self.session.carried.clone();
         if !rows.last().is_some_and(Row::is_user) {
@@ -218,6 +260,7 @@ impl<M: Model> Run<'_, M> {
             Err(error) => {
                 agent.transcript.replace(rows, measure);
                 self.session.carried = carried_before;
+                self.session.compressor.state.verdict_armed = armed;
                 self.not_stored(&error);
                 let count = agent.transcript.rows().len();
                 return self.not_compacted(count, before, "it could not be stored");
@@ -286,6 +329,9 @@ impl<M: Model> Run<'_, M> {
             patience: Millis::try_from(patience).unwrap_or(Millis::MAX / SECOND) * SECOND,
         };
         match self.harness.ask_aside(&aside) {
+            Ok(reply) if reply.finish == Finish::Length => {
+                Err(SummaryFailure::new(FailureKind::Truncated, "the summary was cut by the output limit"))
+            }
             Ok(reply) => reply
                 .text
                 .filter(|text| !text.trim().is_empty())
@@ -323,6 +369,7 @@ impl<M: Model> Run<'_, M> {
                 let before = self.session.conversation();
                 let parent = std::mem::replace(&mut self.session.name, child);
                 self.harness.recorder.rename(&before, &self.session.conversation());
+                self.session.compressor_kept = CompressorNotes::default();
                 let (why, depth) = ("compression".into(), self.session.depth);
                 self.event(What::SessionStarted(SessionStarted { why, parent, depth, persisted: true }));
                 for row in rows {
@@ -374,13 +421,15 @@ impl<M: Model> Run<'_, M> {
             parent.rsplit_once('+').and_then(|(root, number)| Some((root, number.parse::<u64>().ok()?)));
         let (root, number) = counted.unwrap_or((&parent, 0));
         let child: Name = format!("{root}+{}", number + 1).into();
-        let store = &self.harness.store;
-        let lease = Millis::try_from(store.knobs().lock_ttl_s).unwrap_or(Millis::MAX / SECOND) * SECOND;
-        store.lock_compression(&parent, HOLDER, lease, now)?;
+        let lease =
+            Millis::try_from(self.harness.store.knobs().lock_ttl_s).unwrap_or(Millis::MAX / SECOND) * SECOND;
+        let kind = WriteKind::Transcript;
+        self.harness.stored(kind, |store| store.lock_compression(&parent, HOLDER, lease, now))?;
+        let platform = self.session.platform(&self.harness.policy.turn.platform).to_owned();
         let new = NewSession {
             model: Some(&self.session.model),
             system_prompt: Some(self.session.own_prompt()),
-            ..NewSession::of(&child, self.session.platform(&self.harness.policy.turn.platform))
+            ..NewSession::of(&child, &platform)
         };
         let rotation = Rotation {
             parent: &parent,
@@ -390,10 +439,14 @@ impl<M: Model> Run<'_, M> {
             require_lease: true,
             ..Rotation::default()
         };
-        let done = store.rotate(&rotation, now);
-        store.unlock_compression(&parent, HOLDER)?;
+        let done = self.harness.stored(kind, |store| store.rotate(&rotation, now));
+        let unlocked = self.harness.stored(kind, |store| store.unlock_compression(&parent, HOLDER));
         done?;
-        let stored = store.live_rows(&child)?;
+        if let Err(error) = unlocked {
+            // It runs out by itself.
+            tracing::warn!(%error, "the lock of the compaction could not be given back");
+        }
+        let stored = self.harness.store.live_rows(&child)?;
         Ok(Kept::Rotated(child, stored))
     }
 
@@ -421,14 +474,27 @@ impl<M: Model> Run<'_, M> {
 
 /// The stored rows that stand unchanged in a compressed history, each with its key, so that their copies replace
 /// them instead of standing beside them.
+///
+/// What is summed up lies in the middle: of rows with the same words, those of the head are the oldest and those of the
+/// tail the newest.
 fn carried(live: Vec<StoredRow>, rows: &[Row]) -> Vec<Row> {
     let mut places: BTreeMap<Chain, VecDeque<Row>> = BTreeMap::new();
+    let mut order = Vec::new();
     for stored in live {
         let id = stored.id;
         let row = stored.into_row();
-        places.entry(digest_of(&row)).or_default().push_back(row.with("_row_id", id));
+        let digest = digest_of(&row);
+        order.push(digest);
+        places.entry(digest).or_default().push_back(row.with("_row_id", id));
     }
-    rows.iter().filter_map(|row| places.get_mut(&digest_of(row))?.pop_front()).collect()
+    let digests: Vec<Chain> = rows.iter().map(digest_of).collect();
+    let head = digests.iter().zip(&order).take_while(|(row, stored)| row == stored).count();
+    let mut carried: Vec<Row> =
+        digests[..head].iter().filter_map(|digest| places.get_mut(digest)?.pop_front()).collect();
+    let tail = digests[head..].iter().rev().filter_map(|digest| places.get_mut(digest)?.pop_back());
+    let tail: Vec<Row> = tail.collect();
+    carried.extend(tail.into_iter().rev());
+    carried
 }
 
 /// A provider's fault as the compressor knows it.

@@ -235,7 +235,9 @@ impl<M: Model> Harness<M> {
         let success = report.completed && !report.failed && declared.is_none();
         let at = cron::Moment::at(now, self.scheduler(0)?.zone());
         store::save_output(&mut *self.home, job.id(), &at, &answer, self.policy.cron.outputs_kept)?;
-        self.stored(WriteKind::Ordinary, |store| store.end_session(&name, "cron_complete", now))?;
+        // A rotation gave the run another session.
+        let last = session.name.clone();
+        self.stored(WriteKind::Ordinary, |store| store.end_session(&last, "cron_complete", now))?;
         let error = (!success).then(|| declared.unwrap_or_else(|| "the run gave no answer".to_owned()));
         Ok(Outcome { success, error, delivery_error: report.delivery_error, ..Outcome::default() })
     }

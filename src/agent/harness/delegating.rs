@@ -337,7 +337,9 @@ impl<M: Model> Harness<M> {
             });
         }
         let ended_at = self.clock.now();
-        self.stored(WriteKind::Ordinary, |store| store.end_session(&name, "agent_close", ended_at))?;
+        // A rotation gave the child another session.
+        let last = child.name.clone();
+        self.stored(WriteKind::Ordinary, |store| store.end_session(&last, "agent_close", ended_at))?;
         let ended = Ended {
             text: report.answer.unwrap_or_default(),
             completed: report.completed,

@@ -4,7 +4,7 @@
 //! (inside the terminal) the judgement of commands. It does not matter whether the call came alone, in a batch, or
 //! in a parallel run.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::agent::review::denial;
 use crate::agent::threats::Scanner;
@@ -67,7 +67,15 @@ impl<M: Model> Run<'_, M> {
                 ..ToolOutcome::default()
             };
         }
-        let arguments = call.parsed_arguments().unwrap_or_default();
+        let Some(arguments @ Value::Object(_)) = call.parsed_arguments() else {
+            let reason = "not run: the arguments are no JSON object";
+            self.refused(agent, call, "arguments", reason);
+            return ToolOutcome {
+                text: json!({ "error": reason }).to_string(),
+                failed: true,
+                ..ToolOutcome::default()
+            };
+        };
         let mut result = self.run_tool(agent, call, &arguments);
         if result.outcome_unknown && self.harness.policy.turn.retry_unknown {
             self.ran(call, &result);

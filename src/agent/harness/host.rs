@@ -7,10 +7,13 @@ use crate::agent::turn::{Agent, Host, StoreFault, ToolOutcome};
 use crate::cache::Ttl;
 use crate::ledger::{Lane, Name, PromptView, RequestFacts, Stored, ToolRefused, Usage, What};
 use crate::model::{Ask, Model, ModelError, Reply, Sent};
+use crate::policy::SizeUnit;
 use crate::store::retry::WriteKind;
 use crate::wire::{Chain, Row, ToolCall};
-use crate::world::faults::worth_retrying;
+use crate::world::faults::{OVERFLOW, worth_retrying};
 
+use super::prompting::environment;
+use super::run_tool::SPILLED;
 use super::{Harness, Session};
 
 /// A request that left: its number, what the cache makes of it, and its markers.
@@ -34,14 +37,8 @@ impl<M: Model> Run<'_, M> {
 
     /// Puts the prompt in front of the conversation, marks and records the request.
     fn send(&mut self, agent: &mut Agent, iteration: u64) -> Sending {
-        let measure = self.harness.measure();
         self.refresh_live_prompt();
-        let stable = self.session.static_prefix.as_deref().unwrap_or_default();
-        let parts = match self.session.system.strip_prefix(stable) {
-            Some(rest) => [stable, rest],
-            None => ["", self.session.system.as_str()],
-        };
-        agent.transcript.set_prefix(&self.session.table, &parts, measure);
+        self.put_prefix(agent);
         let marks = self.marks(agent);
         let facts = RequestFacts {
             turn: agent.turns,
@@ -62,6 +59,16 @@ impl<M: Model> Run<'_, M> {
         self.harness.faults.after_event();
         let usage = self.harness.observe(transcript, &marks, &self.session.model);
         Sending { id, usage, marks }
+    }
+
+    /// Puts tools and prompt in front of the conversation.
+    pub(super) fn put_prefix(&self, agent: &mut Agent) {
+        let stable = self.session.static_prefix.as_deref().unwrap_or_default();
+        let parts = match self.session.system.strip_prefix(stable) {
+            Some(rest) => [stable, rest],
+            None => ["", self.session.system.as_str()],
+        };
+        agent.transcript.set_prefix(&self.session.table, &parts, self.harness.measure());
     }
 
     /// Where this request carries cache markers, as positions of the whole prompt.
@@ -97,7 +104,7 @@ impl<M: Model> Host for Run<'_, M> {
     }
 
     fn cwd(&self) -> String {
-        "/workspace".to_owned()
+        environment(&self.session.directory).directory
     }
 
     fn within_budget(&self) -> bool {
@@ -106,6 +113,14 @@ impl<M: Model> Host for Run<'_, M> {
 
     fn before_request(&mut self, agent: &mut Agent) -> bool {
         self.compact_before_request(agent)
+    }
+
+    fn make_room(&mut self, agent: &mut Agent, kind: &str) -> Option<bool> {
+        (kind == OVERFLOW).then(|| self.compact_overflow(agent))
+    }
+
+    fn delegations_max(&self) -> u64 {
+        self.harness.policy.delegate.max_concurrent_children
     }
 
     fn ask(&mut self, agent: &mut Agent, iteration: u64) -> Result<Reply, ModelError> {
@@ -146,7 +161,13 @@ impl<M: Model> Host for Run<'_, M> {
             Ok(reply) => {
                 self.harness.reply_takes_time();
                 self.session.input_used += usage.prompt();
-                self.session.compressor.usage(usage.prompt());
+                // What is reported has to be of the kind that the threshold is compared with.
+                let reading = match self.harness.policy.compress.unit {
+                    SizeUnit::Tokens => usage.prompt(),
+                    SizeUnit::Characters => self.pressure(agent),
+                };
+                self.session.compressor.usage(reading);
+                self.keep_compressor();
                 let output = self.harness.answered(self.session, lane, request, &reply, usage);
                 self.session.output_used += output;
                 Ok(reply)
@@ -201,7 +222,7 @@ impl<M: Model> Host for Run<'_, M> {
     }
 
     fn spill(&mut self, name: &str, text: &str) -> Option<String> {
-        let path = format!("cache/spillover/{name}");
+        let path = format!("{SPILLED}{name}");
         self.harness.home.write(&path, text.as_bytes()).ok()?;
         let effect = crate::ledger::Effect {
             lane: self.session.lane,

@@ -12,6 +12,7 @@ use crate::agent::turn::{self, TurnReport};
 use crate::ledger::{Lane, Name, NudgeDue, ReviewEnded, ReviewStarted, TurnEnded, What};
 use crate::model::Model;
 use crate::policy::ReviewTime;
+use crate::store::retry::WriteKind;
 use crate::wire::Row;
 use crate::world::Millis;
 use crate::world::clock::SECOND;
@@ -42,6 +43,9 @@ impl<M: Model> Harness<M> {
         let held = self.held(name)?;
         let (key, mut session) =
             self.sessions.remove_entry(&held).ok_or_else(|| HarnessError::UnknownSession(name.to_owned()))?;
+        // What the user said while the last tool had run already belongs to this turn.
+        let late = session.agent.pending_steer.take().into_iter().chain(session.steer.take());
+        let text = late.chain([text.to_owned()]).collect::<Vec<_>>().join("\n\n");
         session.steer = steer.map(str::to_owned);
         let result = self.whole_turn(&mut session, Row::user(text)).and_then(|report| {
             self.deliver_children(&mut session)?;
@@ -67,6 +71,7 @@ impl<M: Model> Harness<M> {
         // A live turn ends a review that is still under way.
         session.slot.new_turn();
         self.waiting_reviews.turn_begins();
+        self.stamp(session);
         let memory_due = self.count_turn(session);
         let mut agent = std::mem::take(&mut session.agent);
         Run { harness: self, session }.compact_before_turn(&mut agent);
@@ -103,9 +108,18 @@ impl<M: Model> Harness<M> {
         if self.is_killed() { Err(HarnessError::Killed) } else { Ok(report) }
     }
 
+    /// Somebody is at work in the session; a stamp that is lost is followed by another.
+    fn stamp(&mut self, session: &Session) {
+        if session.persisted {
+            let (name, now) = (&session.name, self.clock.now());
+            let _ = self.stored(WriteKind::Stamp, |store| store.touch(name, now));
+        }
+    }
+
     /// Runs the loop over one user row.
     pub(super) fn run_loop(&mut self, session: &mut Session, row: Row) -> Result<TurnReport, HarnessError> {
         let mut policy = self.policy.turn.clone();
+        policy.platform = session.platform(&policy.platform).to_owned();
         if session.iterations_max.is_some() {
             policy.iterations_max = session.iterations_max;
         }

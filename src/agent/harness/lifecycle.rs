@@ -2,14 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::agent::compress::State;
 use crate::agent::compress::carry::Todo;
 use crate::agent::review::IdleQueue;
 use crate::agent::turn::{Agent, UNANSWERED};
 use crate::ledger::{Event, Lane, Name, Resumed, SessionEnded, SessionStarted, StoreState, Stored, What};
 use crate::model::Model;
 use crate::policy::ResultOrder;
+use crate::store::lifecycle::{COMPRESSION, RESET};
 use crate::store::retry::WriteKind;
-use crate::store::{NewSession, StoredRow};
+use crate::store::{NewSession, StoredRow, instant};
 use crate::wire::{Chain, Row};
 
 use super::booking::Unbooked;
@@ -100,6 +102,11 @@ impl<M: Model> Harness<M> {
         self.poll_curator()?;
         let now = self.clock.now();
         let target = self.store.resume_target(name)?;
+        self.store.check_resume(&target, false)?;
+        let ended = self.store.session(&target)?.filter(|row| row.ended_at.is_some());
+        if ended.is_some_and(|row| !row.ended_by(COMPRESSION)) {
+            self.stored(WriteKind::Ordinary, |store| store.reopen(&target))?;
+        }
         let key = Name::from(target.as_str());
         // The old process knew the conversation by any of its names, whatever session it had got to, and took along
         // what was approved for the session.
@@ -123,6 +130,11 @@ impl<M: Model> Harness<M> {
         self.apply(&mut session, opening);
         let measure = self.measure();
         session.rests_since = self.store.last_written(&target)?.unwrap_or(now);
+        if let Some(row) = self.store.session(&target)? {
+            session.started_at = instant(row.started_at);
+        }
+        session.compressor_kept = self.store.compressor_notes(&target)?;
+        session.compressor.state = State::of_notes(&session.compressor_kept);
         let (rows, reordered) = match self.policy.turn.result_order {
             ResultOrder::Call => (loaded, None),
             ResultOrder::Finish => {
@@ -184,8 +196,14 @@ impl<M: Model> Harness<M> {
         self.guard.end_session(&key);
         self.book();
         let now = self.clock.now();
-        self.stored(WriteKind::Ordinary, |store| store.end_session(&own, reason, now))?;
-        self.event(&own, What::SessionEnded(SessionEnded { reason: reason.into() }));
+        let reset = RESET.contains(&reason);
+        let written = self.stored(WriteKind::Ordinary, |store| match reset {
+            true => store.reset_session(&own, reason, now),
+            false => store.end_session(&own, reason, now),
+        })?;
+        if written {
+            self.event(&own, What::SessionEnded(SessionEnded { reason: reason.into() }));
+        }
         if self.open.as_ref() == Some(&key) {
             self.open = None;
         }

@@ -14,6 +14,7 @@ use crate::ledger::{Catalogue, Lane, Name, PromptReady, ThreatFound, What};
 use crate::model::Model;
 use crate::policy::PromptClock;
 use crate::store::retry::WriteKind;
+use crate::wire::tools::SPECS;
 use crate::wire::{Chain, Level, Row, Segment, ToolCall};
 use crate::world::terminal::WORKSPACE;
 
@@ -40,7 +41,16 @@ fn chars(text: &str) -> u64 {
 impl<M: Model> Run<'_, M> {
     /// The catalogue as the home would give it now.
     fn present_catalogue(&self) -> prompt::Catalogue {
-        let offer = Offer { tools: Some(&self.session.tools), ..Offer::default() };
+        let offered = SPECS.iter().filter(|spec| self.session.has_tool(spec.name));
+        let mut toolsets: Vec<String> = offered.map(|spec| spec.toolset.to_owned()).collect();
+        toolsets.dedup();
+        let platform = &self.harness.policy.turn.platform;
+        let offer = Offer {
+            tools: Some(&self.session.tools),
+            toolsets: Some(&toolsets),
+            channel: Some(self.session.platform(platform)),
+            ..Offer::default()
+        };
         let roots = [Root::home(skills::ROOT)];
         prompt::catalogue::build(&*self.harness.home, &roots, &[], &offer, &self.harness.policy.prompt)
     }
@@ -138,8 +148,9 @@ impl<M: Model> Run<'_, M> {
         if self.session.hints.is_none() {
             let given = self.session.origin.reads_project() || self.session.origin == Origin::Child;
             let files = &self.harness.workspace;
-            let hints = SubdirHints::new(files, "", given, &self.harness.policy.prompt);
-            self.session.hints = Some(hints.mounted_at(&environment(&self.session.directory).directory));
+            let directory = self.session.directory.as_str();
+            let hints = SubdirHints::new(files, directory, given, &self.harness.policy.prompt);
+            self.session.hints = Some(hints.mounted_at(WORKSPACE));
         }
         self.session.static_prefix = Some(prompt.stable).filter(|stable| !stable.is_empty());
         if self.session.lane == Lane::Main && self.harness.first_catalogue.is_none() {
@@ -154,7 +165,15 @@ impl<M: Model> Run<'_, M> {
         let prompt = self.render();
         if self.session.persisted {
             let name = &self.session.name;
-            self.harness.stored(WriteKind::Ordinary, |store| store.store_prompt(name, Some(&prompt.text)))?;
+            let stored = self
+                .harness
+                .stored(WriteKind::Ordinary, |store| store.store_prompt(name, Some(&prompt.text)));
+            match stored {
+                Err(error) if self.harness.is_killed() => return Err(error.into()),
+                // It is used all the same; the next process builds one anew.
+                Err(error) => tracing::warn!(%error, "the prompt could not be stored"),
+                Ok(()) => {}
+            }
         }
         self.adopt(prompt, why, true);
         Ok(())
@@ -196,7 +215,10 @@ impl<M: Model> Run<'_, M> {
 
     /// A session that was opened again takes its stored prompt over if it fits; true when it did.
     pub(super) fn restore_prompt(&mut self) -> Result<bool, HarnessError> {
-        let stored = self.harness.store.read_prompt(&self.session.name)?;
+        let stored = self.harness.store.read_prompt(&self.session.name).unwrap_or_else(|error| {
+            tracing::warn!(%error, "the stored prompt could not be read");
+            None
+        });
         let knobs = &self.harness.policy.prompt;
         let runtime = Runtime {
             model: knobs.model.clone(),

@@ -13,6 +13,8 @@ use crate::world::{Files, Millis, clock};
 use super::dispatch::ToolResult;
 use super::host::Run;
 
+/// Where long results are put aside in the home; Hermes tools/tool_result_storage.py.
+pub(super) const SPILLED: &str = "cache/spillover/";
 /// Lines that a search of files gives back; Hermes tools/file_tools.py.
 const SEARCH_LINES_MAX: usize = 200;
 
@@ -87,6 +89,9 @@ impl<M: Model> Run<'_, M> {
 
     /// Runs shell lines one after another; what a line prints is kept only when it begins with `print `.
     fn execute_code(&mut self, turn: u64, code: &str) -> ToolResult {
+        if let Some(refusal) = self.judge_code(code) {
+            return refusal;
+        }
         let mut printed = String::new();
         for line in code.lines().map(str::trim).filter(|line| !line.is_empty()) {
             let (shown, command) =
@@ -122,6 +127,13 @@ impl<M: Model> Run<'_, M> {
         // Skills are readable by path; that counts as reading them.
         if path.starts_with("skills/") {
             return self.read_skill_file(path);
+        }
+        if let Some(name) = path.strip_prefix(SPILLED).filter(|name| !name.contains('/')) {
+            let name = format!("{SPILLED}{name}");
+            return match self.harness.home.read_text(&name) {
+                Ok(content) => ToolResult::done(json!({ "content": content }).to_string()),
+                Err(error) => ToolResult::failed(error.to_string()),
+            };
         }
         let read = match (Place::of(path, &self.session.directory), self.harness.policy.terminal.confined) {
             (Place::Outside(path), false) => self.harness.machine.read_text(&path),

@@ -12,6 +12,7 @@ use crate::agent::skills::{Origin as WriterOrigin, Writer};
 use crate::agent::{tools, turn};
 use crate::ledger::{Conversation, Lane, Name};
 use crate::policy::{Policy, WhitelistScope};
+use crate::store::compressor::CompressorNotes;
 use crate::wire::Segment;
 use crate::wire::tools::SPECS;
 
@@ -156,6 +157,8 @@ pub struct Session {
     pub memory: MemoryStore,
     /// Its compressor.
     pub compressor: Compressor,
+    /// What the store knows of the compressor's state.
+    pub compressor_kept: CompressorNotes,
     /// Its todo list.
     pub todos: Vec<Todo>,
     /// What the last compaction left for the next message.
@@ -240,6 +243,7 @@ impl Session {
             followed: BTreeMap::new(),
             memory,
             compressor: Compressor::new(&policy.compress, model, State::default()),
+            compressor_kept: CompressorNotes::default(),
             todos: Vec::new(),
             carried: Carried::default(),
             writer: Writer::new(WriterOrigin::Foreground),

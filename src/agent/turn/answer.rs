@@ -4,7 +4,7 @@ use crate::agent::transcript::{PREFILL, SCAFFOLD};
 use crate::model::{Finish, Reply};
 use crate::wire::Row;
 
-use super::{Host, Step, Turn, text};
+use super::{Host, Step, Turn, nudge, text};
 
 /// Rows looked back over for a tool result before an empty reply; Hermes agent/turn_empty_response.py:140.
 const TOOL_ROWS_BACK: usize = 5;
@@ -37,9 +37,7 @@ impl<H: Host> Turn<'_, H> {
         {
             self.stalls += 1;
             self.push(Row::assistant(visible));
-            self.push(Row::user(
-                "Go on with the step that you announced: call the tool, or give the final answer.",
-            ));
+            self.push(Row::user(nudge::ANNOUNCED_STEP));
             return Step::Again;
         }
         if text::is_runaway(&visible) {
@@ -48,10 +46,7 @@ impl<H: Host> Turn<'_, H> {
         if reply.finish == Finish::ToolCalls && self.announced < self.policy.announced_nudges_max {
             self.announced += 1;
             self.push(Row::assistant(visible).with(SCAFFOLD, true));
-            self.push(
-                Row::user("No tool call arrived. Send the call that you meant, or the final answer.")
-                    .with(SCAFFOLD, true),
-            );
+            self.push(Row::user(nudge::MISSING_CALL).with(SCAFFOLD, true));
             return Step::Again;
         }
         self.pop_scaffolding();
@@ -80,7 +75,7 @@ impl<H: Host> Turn<'_, H> {
         } else {
             self.push(Row::assistant(raw).with("_cut", true));
         }
-        self.push(Row::user("Your answer was cut off. Go on exactly where it ended.").with("_cut", true));
+        self.push(Row::user(nudge::CUT).with("_cut", true));
         Step::Again
     }
 
@@ -110,10 +105,7 @@ impl<H: Host> Turn<'_, H> {
         if after_tool && !self.nudged_since_round && !inline {
             self.nudged_since_round = true;
             self.push(Row::assistant("(no answer)").with(SCAFFOLD, true));
-            self.push(
-                Row::user("The tools have answered. Go on with the task or give the final answer.")
-                    .with(SCAFFOLD, true),
-            );
+            self.push(Row::user(nudge::EMPTY).with(SCAFFOLD, true));
             return Step::Again;
         }
         let reasons = inline || reply.reasoning.as_deref().is_some_and(|text| !text.trim().is_empty());

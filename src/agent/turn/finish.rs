@@ -3,7 +3,7 @@
 use crate::model::ModelError;
 use crate::wire::{Row, ToolCall};
 
-use super::{Host, Turn, TurnReport, text};
+use super::{Host, Turn, TurnReport, nudge, text};
 
 /// Closes a user row that got no answer.
 pub const UNANSWERED: &str = "I could not answer this.";
@@ -91,9 +91,7 @@ impl<H: Host> Turn<'_, H> {
     /// The budget is spent: one more request without tools, one retry when it comes back empty.
     fn ask_for_summary(&mut self) -> Result<(), ModelError> {
         self.pop_scaffolding();
-        self.push(Row::user(
-            "The step limit is reached. Sum up what was done and what is left, without calling tools.",
-        ));
+        self.push(Row::user(nudge::STEP_LIMIT));
         if self.policy.store_before_send {
             self.flush();
         }

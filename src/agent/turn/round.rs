@@ -14,6 +14,8 @@ use super::{Host, Step, Turn, results, segments, text};
 const HOUSEKEEPING: [&str; 4] = ["memory", "todo_list", "skill_manage", "session_search"];
 /// Rounds of this tool alone give their iteration back; Hermes agent/turn_tool_round.py:194.
 const REFUNDED: &str = "execute_code";
+/// The tool whose calls in one reply are capped; Hermes run_agent.py:1183.
+const DELEGATES: &str = "delegate_task";
 
 impl<H: Host> Turn<'_, H> {
     pub(super) fn take_calls(&mut self, mut reply: Reply) -> Step {
@@ -122,6 +124,7 @@ impl<H: Host> Turn<'_, H> {
 
     fn run_round(&mut self, mut reply: Reply, known: &[bool], tools: &[String]) -> Step {
         let mut known = known.to_vec();
+        self.cap_delegations(&mut reply.calls, &mut known);
         if known.iter().all(|known| *known) {
             let keep = calls::dedupe(&reply.calls);
             if keep.len() < reply.calls.len() {
@@ -164,6 +167,7 @@ impl<H: Host> Turn<'_, H> {
         self.empty_without_output = 0;
         self.prefills = 0;
         self.announced = 0;
+        self.stalls = 0;
         if self.persistence_failed {
             self.report.failed = true;
             return Step::Leave("session_persistence_failed");
@@ -176,6 +180,23 @@ impl<H: Host> Turn<'_, H> {
             return Step::Leave("guardrail_halt");
         }
         Step::Again
+    }
+
+    /// Delegations beyond the cap are dropped: they get neither a call nor a result.
+    fn cap_delegations(&self, calls: &mut Vec<ToolCall>, known: &mut Vec<bool>) {
+        let mut left = self.host.delegations_max();
+        let keep: Vec<bool> = calls
+            .iter()
+            .map(|call| {
+                let fits = call.name != DELEGATES || left > 0;
+                left -= u64::from(fits && call.name == DELEGATES);
+                fits
+            })
+            .collect();
+        let mut kept = keep.iter();
+        calls.retain(|_| kept.next().is_none_or(|keep| *keep));
+        let mut kept = keep.iter();
+        known.retain(|_| kept.next().is_none_or(|keep| *keep));
     }
 
     fn run_calls(&mut self, valid: &[ToolCall]) {

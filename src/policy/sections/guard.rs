@@ -52,6 +52,12 @@ knobs! {
         single_query_policy: Unattended = Unattended::Deny, "choice", "Hermes tools/approval.py:616", "L5";
         /// What platforms without a person, such as web hooks, may do unasked.
         platform_policy: Unattended = Unattended::Deny, "choice", "Hermes tools/approval.py:616", "L5";
+        /// What delegated children may do unasked.
+        child_policy: Unattended = Unattended::Deny, "choice", "Hermes tools/delegate_tool_config.py:17", "L5";
+        /// The run answers one query, and nobody waits for a question.
+        single_query: bool = false, "switch", "Hermes tools/approval.py:616", "L5";
+        /// Somebody reads the chat and can answer; otherwise a question stays open.
+        chat_listens: bool = true, "switch", "Hermes tools/approval.py:616", "L5";
         /// Every command passes except for floor, password guard and deny rules.
         yolo: bool = false, "switch", "Hermes tools/approval.py:1128", "L5";
         /// Globs of commands that are always refused.
