@@ -33,3 +33,4 @@ mod tidy;
 mod tokens;
 mod traces;
 mod vectors;
+mod wiring;

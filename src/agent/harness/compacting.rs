@@ -64,8 +64,8 @@ impl<M: Model> Run<'_, M> {
     /// (Hermes agent/turn_overflow.py:165).
     pub(super) fn compact_overflow(&mut self, agent: &mut Agent) -> bool {
         let policy = &self.harness.policy.compress;
-        let review = self.session.lane == Lane::Review;
-        if review || self.session.attempts >= compress::threshold::attempts(policy.max_attempts) {
+        let closed = !policy.enabled || self.session.lane == Lane::Review;
+        if closed || self.session.attempts >= compress::threshold::attempts(policy.max_attempts) {
             return false;
         }
         self.session.attempts += 1;
@@ -93,7 +93,11 @@ impl<M: Model> Run<'_, M> {
     /// Asked before a turn begins: a history of too many rows is compacted whatever its size, where a gateway keeps the
     /// conversation, and so is one that rested long enough, since its cache is cold anyway.
     pub(super) fn compact_before_turn(&mut self, agent: &mut Agent) {
+        self.put_prefix(agent);
         let policy = &self.harness.policy.compress;
+        if !policy.enabled {
+            return;
+        }
         let limit = policy.hygiene_hard_message_limit;
         let kept_by_gateway = self.harness.policy.turn.platform != "cli";
         if kept_by_gateway && limit > 0 && agent.transcript.rows().len() as u64 >= limit {
