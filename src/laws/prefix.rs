@@ -64,7 +64,7 @@ struct Session {
     declared: u64,
     /// Requests since the last planned break; `None` before the first.
     since_break: Option<u64>,
-    /// The provider called a request too long: what follows is not the harness's choice.
+    /// The provider called a request too long, or the stored prompt is lost: what follows is not the harness's choice.
     forced: bool,
 }
 
@@ -94,7 +94,9 @@ impl State {
             What::PromptReady(prompt)
                 if prompt.declared && !["first", "stored", "compaction"].contains(&&*prompt.why) =>
             {
-                self.sessions.entry(event.session.clone()).or_default().declared += 1;
+                let session = self.sessions.entry(event.session.clone()).or_default();
+                session.declared += 1;
+                session.forced |= &*prompt.why == "lost_row";
             }
             What::Response(response) => {
                 let size = self.sizes.remove(&response.request);
@@ -164,7 +166,7 @@ fn extends(
     let broken = seen.common < seen.before;
     if !broken {
         // What was declared and changed nothing is no break; it is spent all the same.
-        session.declared = 0;
+        (session.declared, session.forced) = (0, false);
         session.since_break = session.since_break.map(|count| count + 1);
         return;
     }
@@ -186,12 +188,15 @@ fn extends(
         }
         return;
     }
-    let forced = std::mem::take(&mut session.forced);
-    if let Some(count) = session.since_break.filter(|count| *count < REQUESTS_BETWEEN_BREAKS && !forced) {
+    session.declared = 0;
+    if std::mem::take(&mut session.forced) {
+        session.since_break = session.since_break.map(|count| count + 1);
+        return;
+    }
+    if let Some(count) = session.since_break.filter(|count| *count < REQUESTS_BETWEEN_BREAKS) {
         let soon = format!("the planned break before was {} requests ago", count + 1);
         bench.find(Finding { evidence: soon, ..report("L1.breaks-rare") });
     }
-    session.declared = 0;
     session.since_break = Some(0);
 }
 
