@@ -259,6 +259,14 @@ impl<M: Model> Run<'_, M> {
         };
         agent.transcript.replace(new, measure);
         event.size_after = self.pressure(agent);
+        if policy.mend_result && policy.growth_guard && event.size_after >= before {
+            // The guard above goes by an estimate of the rows; this is what is sent.
+            agent.transcript.replace(rows, measure);
+            self.session.carried = carried_before;
+            self.session.compressor.state.verdict_armed = armed;
+            let count = agent.transcript.rows().len();
+            return self.refuse_candidate(count, before, Refusal::Grew { before, after: event.size_after });
+        }
         let kept = match self.keep(agent.transcript.rows(), true) {
             Ok(kept) => kept,
             Err(error) => {

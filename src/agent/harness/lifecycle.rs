@@ -197,9 +197,8 @@ impl<M: Model> Harness<M> {
         self.book();
         let now = self.clock.now();
         let reset = RESET.contains(&reason);
-        let written = self.stored(WriteKind::Ordinary, |store| match reset {
-            true => store.reset_session(&own, reason, now),
-            false => store.end_session(&own, reason, now),
+        let written = self.stored(WriteKind::Ordinary, |store| {
+            if reset { store.reset_session(&own, reason, now) } else { store.end_session(&own, reason, now) }
         })?;
         if written {
             self.event(&own, What::SessionEnded(SessionEnded { reason: reason.into() }));

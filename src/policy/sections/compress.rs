@@ -111,7 +111,8 @@ knobs! {
         clean_pairs: bool = true, "switch", "Hermes agent/context_compressor.py:4629", "L4";
         /// Rows after the system row that the first compaction leaves alone.
         protect_first_n: u64 = 3, [0, 1_000_000], "rows", "Hermes hermes_cli/config_defaults.py:577", "L4";
-        /// A compacted history is mended before it is stored and sent, as the next process would mend it.
+        /// A compacted history is mended before it is stored and sent, as the next process would mend it, and refused if what
+        /// is sent did not become smaller.
         mend_result: bool = false, "switch", "lab: Hermes mends it when it is loaded", "L1";
         /// After a restart an earlier summary is looked for in the whole history, not only behind the protected head.
         find_any_handoff: bool = false, "switch", "lab: Hermes agent/context_compressor.py:4682 looks at a few rows", "L2";
