@@ -16,17 +16,16 @@ fn turn(say: &str, replies: &str) -> String {
     format!("[[act]]\nturn = {{ say = \"{say}\", replies = [{replies}] }}\n\n")
 }
 
-/// Words that fill a window.
+/// Turns that fill a window.
 fn long_turns(count: u32, summary: &str) -> String {
     let (say, answer) = ("words ".repeat(60), "more words ".repeat(40));
-    (0..count)
-        .map(|n| {
-            format!(
-                "[[act]]\nturn = {{ say = \"Part {n}: {say}\", replies = [{{ say = \"{answer}\" }}], \
-                 summary = [{summary}] }}\n\n"
-            )
-        })
-        .collect()
+    let one = |n: u32| {
+        format!(
+            "[[act]]\nturn = {{ say = \"Part {n}: {say}\", replies = [{{ say = \"{answer}\" }}], \
+             summary = [{summary}] }}\n\n"
+        )
+    };
+    (0..count).map(one).collect::<Vec<_>>().concat()
 }
 
 fn all<'a, T>(ledger: &'a Ledger, pick: impl Fn(&'a What) -> Option<T>) -> Vec<T> {
