@@ -376,3 +376,23 @@ fn a_resume_of_more_rows_than_the_limit_is_refused() {
     let refused = play_in(&scenario, &Plan::default(), Box::new(MemFiles::new()), None).unwrap_err();
     assert!(refused.to_string().contains('2') && refused.to_string().contains('1'), "{refused}");
 }
+
+#[test]
+fn a_compaction_soon_after_a_prompt_that_was_lost_is_not_one_too_many() {
+    let knobs = small_window(4_000) + "[policy.review]\nenabled = false\n";
+    let summary = "{ say = \"Parts were read.\" }";
+    let acts = OPEN.to_owned()
+        + &long_turns(2, summary)
+        + "[[act]]\nopen = { name = \"s\", resume = true }\n\n"
+        + &long_turns(1, summary)
+        + &turn("And now?", r#"{ say = "Now." }"#)
+        + "[[fault]]\nact = 1\ndisk_full = { write = 2 }\n";
+    let ledger = played(&knobs, &acts);
+    assert_eq!(compactions(&ledger).iter().filter(|done| done.committed).count(), 1);
+    let lost = all(&ledger, |what| {
+        matches!(what, What::PromptReady(ready) if &*ready.why == "lost_row").then_some(())
+    });
+    assert_eq!(lost.len(), 1);
+    let verdict = hermes_lab::laws::judge(&ledger);
+    assert!(verdict.holds(), "{:?}", verdict.findings().collect::<Vec<_>>());
+}

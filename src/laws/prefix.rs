@@ -82,11 +82,14 @@ impl State {
                 self.sessions.entry(event.session.clone()).or_default().declared += 1;
             }
             // A rotation gives the conversation a new session; what was declared goes along. Where the process died
-            // before it could say so, the next one opens the new session.
+            // before it could say so, the next one opens the new session: that is how the rotation is told.
             What::SessionStarted(started) if ["compression", "resume"].contains(&&*started.why) => {
                 if !self.sessions.contains_key(&event.session)
-                    && let Some(state) = self.sessions.remove(&started.parent)
+                    && let Some(mut state) = self.sessions.remove(&started.parent)
                 {
+                    if &*started.why == "resume" {
+                        state.declared = state.declared.max(1);
+                    }
                     self.sessions.insert(event.session.clone(), state);
                 }
             }
