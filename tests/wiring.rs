@@ -396,3 +396,22 @@ fn a_compaction_soon_after_a_prompt_that_was_lost_is_not_one_too_many() {
     let verdict = hermes_lab::laws::judge(&ledger);
     assert!(verdict.holds(), "{:?}", verdict.findings().collect::<Vec<_>>());
 }
+
+#[test]
+fn a_job_whose_model_cannot_be_reached_is_tried_again_within_minutes() {
+    let job = |name: &str, schedule: &str| {
+        format!("[[job]]\nname = \"{name}\"\nschedule = \"{schedule}\"\nprompt = \"Look.\"\n\n")
+    };
+    let tick = |cron: &str| format!("[[act]]\ntick.cron = [{cron}]\n\n");
+    let lost = r#"{ fault = "timeout", times = 3 }"#;
+    let acts = job("daily", "every 1440m")
+        + "[[act]]\nwait.minutes = 1441\n\n"
+        + &tick(lost)
+        + "[[act]]\nwait.minutes = 6\n\n"
+        + &tick(r#"{ say = "All is well." }"#);
+    let outcomes = all(&played("", &acts), |what| match what {
+        What::CronFired(fired) => Some(fired.outcome.to_string()),
+        _ => None,
+    });
+    assert_eq!(outcomes.len(), 2, "{outcomes:?}");
+}

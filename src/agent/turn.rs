@@ -178,6 +178,8 @@ pub struct TurnReport {
     pub partial: bool,
     /// True when the user stopped it.
     pub interrupted: bool,
+    /// The provider's last fault.
+    pub fault: Option<String>,
     /// Why the answer did not reach its reader, if it did not.
     pub delivery_error: Option<String>,
 }
@@ -357,7 +359,9 @@ impl<H: Host> Turn<'_, H> {
                 Err(error @ (ModelError::Script(_) | ModelError::Stopped(_))) => return Err(error),
                 Err(ModelError::Provider { kind, retry }) => (kind, retry),
             };
-            match self.host.make_room(self.agent, &kind) {
+            let room = self.host.make_room(self.agent, &kind);
+            self.report.fault = Some(kind);
+            match room {
                 // The host counts how often it does that in a turn.
                 Some(true) => attempt = 0,
                 Some(false) => {

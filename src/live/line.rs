@@ -208,7 +208,7 @@ impl Line {
                     why = format!("the provider answers {}: {message}", got.status);
                     // What is refused is not billed.
                     self.settle(begun, Usd::ZERO)?;
-                    match consequence(got.status, &code) {
+                    match consequence(got.status, &code, &message) {
                         After::Again => {}
                         After::Stop => return Err(Stop::Refused(why)),
                         After::Keep => return self.kept(got, at, key, normal),
@@ -347,8 +347,10 @@ enum After {
     Stop,
 }
 
-fn consequence(status: u16, code: &str) -> After {
+fn consequence(status: u16, code: &str, message: &str) -> After {
     match status {
+        // Anthropic answers 400 where the account is empty.
+        400 if message.to_lowercase().contains("credit balance is too low") => After::Stop,
         // A quota that is used up does not come back while one waits.
         429 if code == "insufficient_quota" => After::Stop,
         408 | 409 | 425 | 429 | 500.. => After::Again,

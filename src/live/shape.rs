@@ -141,6 +141,8 @@ fn responses_body(plain: &Plain, model: &str, max_tokens: u64) -> Value {
             let mut flat = Map::new();
             flat.insert("type".to_owned(), "function".into());
             flat.extend(tool["function"].as_object().cloned().unwrap_or_default());
+            // Left out, it means that every argument is required.
+            flat.insert("strict".to_owned(), false.into());
             Value::Object(flat)
         };
         body["tools"] = plain.tools.iter().map(flat).collect();
@@ -313,6 +315,7 @@ mod tests {
             responses["input"].as_array().unwrap().iter().filter_map(|item| item["type"].as_str()).collect();
         assert_eq!(kinds, ["function_call", "function_call_output"]);
         assert_eq!(responses["tools"][0]["name"], "terminal");
+        assert_eq!(responses["tools"][0]["strict"], false);
     }
 
     #[test]

@@ -8,6 +8,8 @@ use crate::policy::Breakpoints;
 /// Where a request goes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Route {
+    /// Where the turn comes from, `cli`, `telegram`, `cron`, …: it decides an automatic lifetime. `cli` when empty.
+    pub source: String,
     /// Provider id.
     pub provider: String,
     /// Address.

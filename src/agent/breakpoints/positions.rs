@@ -91,7 +91,8 @@ impl Placer {
 
 impl Shape {
     fn plan(&self, route: &Route, knobs: &Breakpoints) -> Vec<Mark> {
-        let tier = ttl::resolve(&Value::from(knobs.ttl.as_str()), "cli", &route.provider, &route.model);
+        let source = if route.source.is_empty() { "cli" } else { &route.source };
+        let tier = ttl::resolve(&Value::from(knobs.ttl.as_str()), source, &route.provider, &route.model);
         let (system, static_prefix) = self.system.texts();
         let mut messages = vec![json!({ "role": "system", "content": system })];
         messages.extend(self.tail.iter().map(Outline::message));

@@ -70,9 +70,6 @@ impl Scheduler {
                 scan.due.retain(|due| !due.job.is_recurring());
             }
         }
-        if let Some(most) = self.knobs.parallel_max {
-            scan.due.truncate(usize::try_from(most).unwrap_or(usize::MAX));
-        }
         Ok(scan)
     }
 

@@ -239,6 +239,10 @@ impl<M: Model> Harness<M> {
         let last = session.name.clone();
         self.stored(WriteKind::Ordinary, |store| store.end_session(&last, "cron_complete", now))?;
         let error = (!success).then(|| declared.unwrap_or_else(|| "the run gave no answer".to_owned()));
-        Ok(Outcome { success, error, delivery_error: report.delivery_error, ..Outcome::default() })
+        // No request came through, and what stood in the way was the network.
+        let unreachable = report.fault.as_deref().is_some_and(|fault| matches!(fault, "dropped" | "timeout"));
+        let model_unreachable = report.failed && unreachable && session.input_used == 0;
+        let delivery_error = report.delivery_error;
+        Ok(Outcome { success, error, delivery_error, model_unreachable, ..Outcome::default() })
     }
 }

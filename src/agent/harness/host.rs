@@ -75,6 +75,7 @@ impl<M: Model> Run<'_, M> {
     fn marks(&mut self, agent: &Agent) -> Vec<(usize, Ttl)> {
         let prompt = &self.harness.policy.prompt;
         let route = Route {
+            source: self.session.platform(&self.harness.policy.turn.platform).to_owned(),
             provider: self.session.provider.clone(),
             base_url: prompt.base_url.clone(),
             api_mode: prompt.api_mode.clone(),

@@ -155,6 +155,7 @@ fn registry(given: &Value) -> Value {
 
 fn route(given: &Value) -> Route {
     Route {
+        source: text(given, "source").to_owned(),
         provider: text(given, "provider").to_owned(),
         base_url: text(given, "base_url").to_owned(),
         api_mode: text(given, "api_mode").to_owned(),

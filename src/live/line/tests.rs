@@ -134,6 +134,14 @@ fn a_wrong_key_and_an_empty_account_stop_the_run_at_once() {
 }
 
 #[test]
+fn an_empty_account_is_known_by_its_words_where_the_code_does_not_say_it() {
+    let text = r#"{"error":{"type":"invalid_request_error","message":"Your credit balance is too low."}}"#;
+    let mut set = set([Ok(Got { text: text.to_owned(), ..fails(400, "", None) })], "1");
+    ask(&mut set.line, "x").unwrap_err();
+    assert!(matches!(set.line.stopped, Some(Stop::Refused(_))));
+}
+
+#[test]
 fn a_refused_request_is_an_answer_like_any_other() {
     let mut set = set([Ok(fails(400, "context_length_exceeded", None)), Ok(says("Well."))], "1");
     let error = ask(&mut set.line, "x").unwrap_err();

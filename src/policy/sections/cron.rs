@@ -19,8 +19,6 @@ knobs! {
         timezone: String = "UTC".to_owned(), "zone name", "Hermes cron/jobs.py:1178", "-";
         /// Seconds between two scans.
         tick_seconds: u64 = 60, [1, 86_400], "seconds", "Hermes cron/jobs.py:99", "L5";
-        /// Jobs of one scan that run at once.
-        parallel_max: Option<u64> = None, [1, 10_000], "jobs", "Hermes cron/scheduler_tick.py", "L5";
         /// Recurring jobs are moved to their next run before they run, so that a crash loses a run instead of repeating it.
         advance_before_run: bool = true, "switch", "Hermes cron/scheduler_tick.py", "L5";
         /// A missed slot runs once, late; off skips it.
