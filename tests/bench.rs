@@ -5,37 +5,58 @@ use hermes_lab::lab::bench::account::{Account, Row};
 use hermes_lab::lab::bench::{ledgers, tables};
 use hermes_lab::lab::play::{Plan, play, policy_of};
 use hermes_lab::ledger::What;
-use hermes_lab::policy::{Cache, CacheModel};
+use hermes_lab::policy::Cache;
+use hermes_lab::scenario::{self, Scenario};
 use hermes_lab::wire::Level;
 use serde_json::Value;
 
 use crate::support::lab;
 
+/// Plays a scenario and holds the account of its ledger against what its responses were billed.
+fn agrees(scenario: &Scenario, plan: &Plan) {
+    let policy = policy_of(scenario, plan).expect("knobs");
+    let ledger = play(scenario, plan).expect("it plays");
+    let mut accounts = [Account::new(policy.cache.model, &policy.cache, None)];
+    ledgers::observe(&ledger, &policy.prompt.model, &mut accounts);
+    let (mut read, mut written) = (0, 0);
+    for event in &ledger.events {
+        if let What::Response(response) = &event.what {
+            read += response.usage.read;
+            written += response.usage.write_5m + response.usage.write_1h;
+        }
+    }
+    let parts = accounts[0].parts();
+    assert!(parts.read >= read && parts.written() >= written, "{}", scenario.name);
+    // A request that the provider's fault answered is billed nowhere, but its prompt was read.
+    if ledger
+        .events
+        .iter()
+        .all(|event| !matches!(&event.what, What::Response(answer) if !answer.refused.is_empty()))
+    {
+        assert_eq!((parts.read, parts.written()), (read, written), "{}", scenario.name);
+    }
+}
+
 #[test]
 fn the_account_of_a_ledger_is_what_its_responses_were_billed() {
     for scenario in tables::shipped_scenarios() {
-        let plan = Plan::default();
-        let policy = policy_of(&scenario, &plan).expect("knobs");
-        let ledger = play(&scenario, &plan).expect("it plays");
-        let mut accounts = [Account::new(CacheModel::Anthropic, &policy.cache, None)];
-        ledgers::observe(&ledger, &policy.prompt.model, &mut accounts);
-        let (mut read, mut written) = (0, 0);
-        for event in &ledger.events {
-            if let What::Response(response) = &event.what {
-                read += response.usage.read;
-                written += response.usage.write_5m + response.usage.write_1h;
-            }
-        }
-        let parts = accounts[0].parts();
-        assert!(parts.read >= read && parts.written() >= written, "{}", scenario.name);
-        // A request that the provider's fault answered is billed nowhere, but its prompt was read.
-        if ledger
-            .events
-            .iter()
-            .all(|event| !matches!(&event.what, What::Response(answer) if !answer.refused.is_empty()))
-        {
-            assert_eq!((parts.read, parts.written()), (read, written), "{}", scenario.name);
-        }
+        agrees(&scenario, &Plan::default());
+    }
+}
+
+#[test]
+fn a_run_counts_the_blocks_of_wide_turns_as_the_bench_does() {
+    let call = |n: u32| format!("{{ tool = \"terminal\", args = {{ command = \"ls {n}\" }} }}");
+    let calls = (0..25).map(call).collect::<Vec<_>>().join(", ");
+    for knobs in ["\"cache.tokens_min\" = 1", "\"cache.tokens_min\" = 1\n\"cache.model\" = \"openai-5.6\""] {
+        let text = format!(
+            "format = 1\nname = \"wide\"\nstart = \"2026-09-01T09:00:00Z\"\n[policy]\n{knobs}\n\n\
+             [[command]]\nrun = \"ls *\"\nprints = \"done\\n\"\n\n[[rule]]\nlane = \"review\"\n\
+             reply.say = \"Nothing to save.\"\n\n[[act]]\nopen.name = \"s\"\n\n[[act]]\n[act.turn]\nsay = \"Look.\"\n\
+             times = 3\nreplies = [{{ calls = [{calls}] }}, {{ calls = [{calls}] }}, {{ say = \"Done.\" }}]\n"
+        );
+        let scenario = scenario::load("wide.toml", &text).unwrap_or_else(|faults| panic!("{faults:#?}"));
+        agrees(&scenario, &Plan::default());
     }
 }
 

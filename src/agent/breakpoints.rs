@@ -10,8 +10,9 @@
 //! - `anthropic`: the marked request on Anthropic's own wire.
 //!
 //! The real agent copies a request, puts at most four markers on the copy (the static prefix, the whole prompt, the
-//! newest messages that can carry one) and forgets the copy. Differs: nothing in where markers go. The runtime asks for
-//! places alone (`positions`), since its cache model needs no body; `anthropic` builds the body for the vectors.
+//! newest messages that can carry one) and forgets the copy. Differs: the runtime registers no fixed parts of user messages
+//! (`scaffold` is held against observed outcomes), and asks for places alone (`positions`), since its cache model needs no
+//! body; `anthropic` builds the body for `live` and for the vectors.
 
 pub mod anthropic;
 pub mod plan;

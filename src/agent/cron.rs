@@ -6,10 +6,12 @@
 //!
 //! Never: an ambient clock or zone; a malformed record that stops the scan.
 //!
-//! The real agent's gateway ticks every minute, claims what is due and runs it in a fresh agent without memory. Differs: a
-//! tick is an act of a scenario, which can keep ticking for a while; processes that wake at one moment scan one after another before any of them runs. A
-//! zero interval is accepted as there, unless `cron.refuse_zero_interval` is on. No process of a run dies while it holds
-//! a claim, so nobody calls [`Scheduler::record_dead_owner`] there.
+//! The real agent's gateway ticks every minute, claims what is due and runs each job in a fresh agent. Differs: a tick is
+//! an act of a scenario, which can keep ticking for a while; processes that wake at one moment scan one after another
+//! before any of them runs, and the jobs of a tick run one after another where the real ones run side by side. A zero
+//! interval is accepted as there, unless `cron.refuse_zero_interval` is on. A run is not watched while it is idle:
+//! `cron.idle_seconds` is how long its claim holds. No process of a run dies while it holds a claim, so nobody calls
+//! [`Scheduler::record_dead_owner`] there.
 
 mod after_run;
 mod claims;

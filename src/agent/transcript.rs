@@ -10,6 +10,7 @@ use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
+use crate::cache::{Facts, Kind, Speaker};
 use crate::wire::{Chain, Content, Level, Role, Row, Segment, ToolCall};
 
 /// Private key of rows that are kept but never sent: reasoning that waits for words.
@@ -40,12 +41,16 @@ pub struct Transcript {
     rows: Vec<Row>,
     /// Wire form of every row that is sent.
     messages: Vec<Segment>,
+    /// What a cache may have to know of each of them.
+    message_facts: Vec<Facts>,
     /// For each row, how many messages stand up to and including it.
     message_count: Vec<usize>,
     /// Running digest after each segment of prefix and messages.
     chain: Vec<Chain>,
     /// Sizes summed up to and including each segment.
     sizes: Vec<u64>,
+    /// What a cache may have to know of each segment.
+    facts: Vec<Facts>,
 }
 
 /// Size of a text in the run's unit.
@@ -99,6 +104,11 @@ impl Transcript {
         &self.sizes
     }
 
+    /// What a cache may have to know of each segment: a message is one position of several blocks.
+    pub fn facts(&self) -> &[Facts] {
+        &self.facts
+    }
+
     /// Size of the next request.
     pub fn size(&self) -> u64 {
         self.sizes.last().copied().unwrap_or(0)
@@ -141,6 +151,7 @@ impl Transcript {
         if !row.flag(PREFILL) {
             let segment = segment_of(&row, true);
             self.messages.push(segment);
+            self.message_facts.push(facts_of(&row));
             self.redigest(self.segment_count() - 1, measure);
         }
         self.rows.push(row);
@@ -152,8 +163,10 @@ impl Transcript {
         self.rows.truncate(len);
         self.message_count.truncate(len);
         self.messages.truncate(self.message_count.last().copied().unwrap_or(0));
+        self.message_facts.truncate(self.messages.len());
         self.chain.truncate(self.segment_count());
         self.sizes.truncate(self.segment_count());
+        self.facts.truncate(self.segment_count());
     }
 
     /// Replaces all rows: a compaction or a resume.
@@ -170,6 +183,7 @@ impl Transcript {
         if let Some(at) = self.segment_of_row(index) {
             let last = index + 1 == self.rows.len();
             self.messages[at - self.prefix.len()] = segment_of(&self.rows[index], last);
+            self.message_facts[at - self.prefix.len()] = facts_of(&self.rows[index]);
             self.redigest(at, measure);
         }
     }
@@ -187,6 +201,7 @@ impl Transcript {
     fn redigest(&mut self, from: usize, measure: Measure) {
         self.chain.truncate(from);
         self.sizes.truncate(from);
+        self.facts.truncate(from);
         let mut chain = self.chain_at(from);
         let mut size = from.checked_sub(1).map_or(0, |index| self.sizes[index]);
         for index in from..self.segment_count() {
@@ -194,8 +209,34 @@ impl Transcript {
             size += measure(&self.segment(index).text);
             self.chain.push(chain);
             self.sizes.push(size);
+            let fact = match index.checked_sub(self.prefix.len()) {
+                Some(message) => self.message_facts[message],
+                None => {
+                    Facts { level: self.prefix[index].level, speaker: Speaker::Developer, ..Facts::default() }
+                }
+            };
+            self.facts.push(fact);
         }
     }
+}
+
+fn facts_of(row: &Row) -> Facts {
+    let calls = row.call_list().len();
+    let (speaker, kind) = match row.role {
+        Role::Assistant if calls > 0 => (Speaker::Assistant, Kind::ToolUse),
+        Role::Assistant => (Speaker::Assistant, Kind::Text),
+        Role::Tool => (Speaker::Tool, Kind::ToolResult),
+        Role::System => (Speaker::Developer, Kind::Text),
+        Role::User | Role::Other(_) => (Speaker::User, Kind::Text),
+    };
+    let words = match (verbatim(row), &row.content) {
+        (Some(_), _) => 1,
+        (None, Content::Text(text)) => usize::from(!text.trim().is_empty()),
+        (None, Content::Parts(parts)) => parts.len(),
+        (None, _) => 0,
+    };
+    let blocks = u32::try_from((words + calls).max(1)).unwrap_or(u32::MAX);
+    Facts { level: Level::Messages, kind, speaker, markable: true, blocks }
 }
 
 fn segment_of(row: &Row, last: bool) -> Segment {
@@ -214,13 +255,18 @@ pub fn digest_of(row: &Row) -> Chain {
 
 /// A row as JSON text the way it is sent: without private keys, text trimmed, arguments in canonical form.
 pub fn wire_text(row: &Row, last: bool) -> Arc<str> {
-    let verbatim = match row.role {
+    let verbatim = verbatim(row);
+    let filled = is_bare(row) && !last && !matches!(row.role, Role::System | Role::Other(_));
+    serde_json::to_string(&Outgoing { row, verbatim, filled }).unwrap_or_default().into()
+}
+
+/// What was sent when the row was new, and is sent again as it is.
+fn verbatim(row: &Row) -> Option<&str> {
+    let kept = match row.role {
         Role::User | Role::Assistant => row.extra.get("api_content").and_then(Value::as_str),
         _ => None,
     };
-    let verbatim = verbatim.filter(|text| !text.is_empty());
-    let filled = is_bare(row) && !last && !matches!(row.role, Role::System | Role::Other(_));
-    serde_json::to_string(&Outgoing { row, verbatim, filled }).unwrap_or_default().into()
+    kept.filter(|text| !text.is_empty())
 }
 
 /// A row as it is sent. Written straight to text: every row passes here, most of them once.

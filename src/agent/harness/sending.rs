@@ -40,6 +40,7 @@ impl<M: Model> Harness<M> {
             chains: transcript.chains(),
             sizes: transcript.sizes(),
             marks,
+            facts: transcript.facts(),
             model,
             ..Observed::default()
         };

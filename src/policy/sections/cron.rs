@@ -37,7 +37,7 @@ knobs! {
         early_claim_seconds: u64 = 60, [0, 31_536_000], "seconds", "Hermes cron/jobs.py:2736", "L5";
         /// Seconds after which another owner's unclaimed slot is put back.
         pending_slot_seconds: u64 = 300, [0, 31_536_000], "seconds", "Hermes cron/jobs.py:2877", "L5";
-        /// Seconds without activity after which a run is ended.
+        /// Seconds without activity after which a run counts as dead, so that its claim lapses.
         idle_seconds: u64 = 600, [1, 31_536_000], "seconds", "Hermes cron/scheduler.py:2470", "L5";
         /// A one-shot's run claim holds for this many idle limits.
         run_claim_idle_limits: u64 = 3, [1, 1_000], "idle limits", "Hermes cron/jobs.py:2585", "L5";
