@@ -20,6 +20,7 @@ use crate::serve::cassette::{Exchange, usage_of};
 use crate::serve::counter::Counter;
 use crate::serve::normal::{key, normal};
 use crate::units::Usd;
+use crate::world::faults::OVERFLOW;
 use crate::world::streams::Stream;
 use crate::world::{Millis, Streams};
 
@@ -169,7 +170,7 @@ impl Line {
         if exchange.status >= 300 {
             let (code, message) = shape::error(&text);
             (self.tell)(&format!("request {}: the provider refuses it: {message}", self.asked.len()));
-            let kind = if too_long(&code, &message) { "context_length" } else { "refused" };
+            let kind = if too_long(&code, &message) { OVERFLOW } else { "refused" };
             return Err(ModelError::Provider { kind: kind.to_owned(), retry: false });
         }
         let answer: Value = serde_json::from_str(&text).unwrap_or_default();

@@ -6,7 +6,7 @@ use rusqlite::params_from_iter;
 use serde_json::Value;
 
 use super::record::{COLUMNS, Flags};
-use super::{Seconds, Store, StoreError, StoredRow};
+use super::{Seconds, Store, StoreError, StoredRow, instant};
 use crate::wire::Row;
 use crate::wire::repair::{Repaired, repair};
 use crate::world::Millis;
@@ -138,8 +138,7 @@ impl Store {
     pub fn last_written(&self, session: &str) -> Result<Option<Millis>, StoreError> {
         let sql = "SELECT max(timestamp) FROM messages WHERE session_id = ?1 AND active = 1";
         let newest = self.one(sql, [session], |row| row.get::<_, Option<Seconds>>(0))?.flatten();
-        #[expect(clippy::cast_possible_truncation, reason = "an instant of the table in whole milliseconds")]
-        Ok(newest.map(|at| (at * 1_000.0).round() as Millis))
+        Ok(newest.map(instant))
     }
 
     /// Refuses a resume that would load more rows than the knob allows.

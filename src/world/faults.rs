@@ -14,23 +14,20 @@ use crate::world::{EntryKind, FileError, FileMeta, Files, Millis};
 pub const CLOCK_BACK: &str = "jumps back by";
 
 /// Ways in which a provider fails a request. The first five are worth another attempt.
-pub const PROVIDER_FAULTS: [&str; 8] = [
-    "overloaded",
-    "rate_limited",
-    "server_error",
-    "timeout",
-    "dropped",
-    "context_length",
-    "refused",
-    "unauthorized",
-];
+pub const PROVIDER_FAULTS: [&str; 8] =
+    ["overloaded", "rate_limited", "server_error", "timeout", "dropped", OVERFLOW, "refused", "unauthorized"];
 
 /// The fault of a provider that calls a request too long.
 pub const OVERFLOW: &str = "context_length";
 
+/// True when the provider was not reached at all.
+pub fn is_unreachable(kind: &str) -> bool {
+    matches!(kind, "dropped" | "timeout")
+}
+
 /// True when another attempt can help against a provider's fault.
 pub fn worth_retrying(kind: &str) -> bool {
-    !matches!(kind, "context_length" | "refused" | "unauthorized")
+    !matches!(kind, OVERFLOW | "refused" | "unauthorized")
 }
 
 /// What is to go wrong in one act. Ordinals count from 1 within the act.

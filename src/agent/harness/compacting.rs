@@ -261,20 +261,16 @@ impl<M: Model> Run<'_, M> {
         event.size_after = self.pressure(agent);
         if policy.mend_result && policy.growth_guard && event.size_after >= before {
             // The guard above goes by an estimate of the rows; this is what is sent.
-            agent.transcript.replace(rows, measure);
-            self.session.carried = carried_before;
-            self.session.compressor.state.verdict_armed = armed;
-            let count = agent.transcript.rows().len();
+            let count = rows.len();
+            self.take_back(agent, rows, carried_before, armed);
             return self.refuse_candidate(count, before, Refusal::Grew { before, after: event.size_after });
         }
         let kept = match self.keep(agent.transcript.rows(), true) {
             Ok(kept) => kept,
             Err(error) => {
-                agent.transcript.replace(rows, measure);
-                self.session.carried = carried_before;
-                self.session.compressor.state.verdict_armed = armed;
+                let count = rows.len();
+                self.take_back(agent, rows, carried_before, armed);
                 self.not_stored(&error);
-                let count = agent.transcript.rows().len();
                 return self.not_compacted(count, before, "it could not be stored");
             }
         };
@@ -286,6 +282,13 @@ impl<M: Model> Run<'_, M> {
         self.commit(agent, kept);
         self.rebuild_prompt("compaction");
         self.session.planned = "compaction".into();
+    }
+
+    /// The history as it was before a compaction that is not taken after all.
+    fn take_back(&mut self, agent: &mut Agent, rows: Vec<Row>, carried: carry::Carried, armed: bool) {
+        agent.transcript.replace(rows, self.harness.measure());
+        self.session.carried = carried;
+        self.session.compressor.state.verdict_armed = armed;
     }
 
     /// A candidate that is not taken: the history stays. One that grew is a strike, one that changed nothing a pause.

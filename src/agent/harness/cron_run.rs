@@ -16,6 +16,7 @@ use crate::wire::Row;
 use crate::wire::tools::SPECS;
 use crate::world::Millis;
 use crate::world::clock::{MINUTE, SECOND};
+use crate::world::faults::is_unreachable;
 
 use super::dispatch::ToolResult;
 use super::host::Run;
@@ -240,7 +241,7 @@ impl<M: Model> Harness<M> {
         self.stored(WriteKind::Ordinary, |store| store.end_session(&last, "cron_complete", now))?;
         let error = (!success).then(|| declared.unwrap_or_else(|| "the run gave no answer".to_owned()));
         // No request came through, and what stood in the way was the network.
-        let unreachable = report.fault.as_deref().is_some_and(|fault| matches!(fault, "dropped" | "timeout"));
+        let unreachable = report.fault.as_deref().is_some_and(is_unreachable);
         let model_unreachable = report.failed && unreachable && session.input_used == 0;
         let delivery_error = report.delivery_error;
         Ok(Outcome { success, error, delivery_error, model_unreachable, ..Outcome::default() })

@@ -11,8 +11,9 @@ use crate::policy::SizeUnit;
 use crate::store::retry::WriteKind;
 use crate::wire::{Chain, Row, ToolCall};
 use crate::world::faults::{OVERFLOW, worth_retrying};
+use crate::world::files::join;
+use crate::world::terminal::WORKSPACE;
 
-use super::prompting::environment;
 use super::run_tool::SPILLED;
 use super::{Harness, Session};
 
@@ -105,7 +106,7 @@ impl<M: Model> Host for Run<'_, M> {
     }
 
     fn cwd(&self) -> String {
-        environment(&self.session.directory).directory
+        join(WORKSPACE, &self.session.directory)
     }
 
     fn within_budget(&self) -> bool {

@@ -11,7 +11,7 @@ use crate::model::Model;
 use crate::policy::ResultOrder;
 use crate::store::lifecycle::{COMPRESSION, RESET};
 use crate::store::retry::WriteKind;
-use crate::store::{NewSession, StoredRow, instant};
+use crate::store::{NewSession, Session as StoredSession, StoredRow, instant};
 use crate::wire::{Chain, Row};
 
 use super::booking::Unbooked;
@@ -103,8 +103,9 @@ impl<M: Model> Harness<M> {
         let now = self.clock.now();
         let target = self.store.resume_target(name)?;
         self.store.check_resume(&target, false)?;
-        let ended = self.store.session(&target)?.filter(|row| row.ended_at.is_some());
-        if ended.is_some_and(|row| !row.ended_by(COMPRESSION)) {
+        let row = self.store.session(&target)?;
+        let is_over = |row: &StoredSession| row.ended_at.is_some() && !row.ended_by(COMPRESSION);
+        if row.as_ref().is_some_and(is_over) {
             self.stored(WriteKind::Ordinary, |store| store.reopen(&target))?;
         }
         let key = Name::from(target.as_str());
@@ -130,7 +131,7 @@ impl<M: Model> Harness<M> {
         self.apply(&mut session, opening);
         let measure = self.measure();
         session.rests_since = self.store.last_written(&target)?.unwrap_or(now);
-        if let Some(row) = self.store.session(&target)? {
+        if let Some(row) = row {
             session.started_at = instant(row.started_at);
         }
         session.compressor_kept = self.store.compressor_notes(&target)?;

@@ -42,8 +42,7 @@ impl<M: Model> Run<'_, M> {
     /// The catalogue as the home would give it now.
     fn present_catalogue(&self) -> prompt::Catalogue {
         let offered = SPECS.iter().filter(|spec| self.session.has_tool(spec.name));
-        let mut toolsets: Vec<String> = offered.map(|spec| spec.toolset.to_owned()).collect();
-        toolsets.dedup();
+        let toolsets: Vec<String> = offered.map(|spec| spec.toolset.to_owned()).collect();
         let platform = &self.harness.policy.turn.platform;
         let offer = Offer {
             tools: Some(&self.session.tools),

@@ -28,8 +28,7 @@ impl<H: Host> Turn<'_, H> {
                 call.name = mended;
             }
         }
-        let known: Vec<bool> = reply.calls.iter().map(|call| tools.contains(&call.name)).collect();
-        if !known.contains(&true) {
+        if !reply.calls.iter().any(|call| tools.contains(&call.name)) {
             return self.all_unknown(&reply, &tools);
         }
         self.unknown_strikes = 0;
@@ -38,7 +37,7 @@ impl<H: Host> Turn<'_, H> {
             Arguments::Cut => return Step::Partial("the model's tool call was cut off".to_owned()),
             Arguments::Broken => return self.broken_arguments(&reply),
         }
-        self.run_round(reply, &known, &tools)
+        self.run_round(reply, &tools)
     }
 
     fn rename_ids(&self, calls: &mut [ToolCall]) {
@@ -122,14 +121,13 @@ impl<H: Host> Turn<'_, H> {
         self.push(Row::result(calls::result_id(&call.id), call.name.clone(), answer));
     }
 
-    fn run_round(&mut self, mut reply: Reply, known: &[bool], tools: &[String]) -> Step {
-        let mut known = known.to_vec();
-        self.cap_delegations(&mut reply.calls, &mut known);
-        if known.iter().all(|known| *known) {
+    fn run_round(&mut self, mut reply: Reply, tools: &[String]) -> Step {
+        let known = |call: &ToolCall| tools.contains(&call.name);
+        self.cap_delegations(&mut reply.calls);
+        if reply.calls.iter().all(known) {
             let keep = calls::dedupe(&reply.calls);
             if keep.len() < reply.calls.len() {
                 reply.calls = keep.iter().map(|&index| reply.calls[index].clone()).collect();
-                known.truncate(reply.calls.len());
             }
         }
         let words = text::visible(reply.text.as_deref().unwrap_or_default());
@@ -146,16 +144,10 @@ impl<H: Host> Turn<'_, H> {
             return Step::Leave("session_persistence_failed");
         }
         let first_result = self.agent.transcript.rows().len();
-        for (call, _) in reply.calls.iter().zip(&known).filter(|(_, known)| !**known) {
+        for call in reply.calls.iter().filter(|call| !known(call)) {
             self.refuse(call, "unknown", &unknown_text(&call.name, tools));
         }
-        let valid: Vec<ToolCall> = reply
-            .calls
-            .iter()
-            .zip(&known)
-            .filter(|(_, known)| **known)
-            .map(|(call, _)| call.clone())
-            .collect();
+        let valid: Vec<ToolCall> = reply.calls.iter().filter(|call| known(call)).cloned().collect();
         self.run_calls(&valid);
         self.fit_round(first_result);
         self.flush();
@@ -183,20 +175,12 @@ impl<H: Host> Turn<'_, H> {
     }
 
     /// Delegations beyond the cap are dropped: they get neither a call nor a result.
-    fn cap_delegations(&self, calls: &mut Vec<ToolCall>, known: &mut Vec<bool>) {
-        let mut left = self.host.delegations_max();
-        let keep: Vec<bool> = calls
-            .iter()
-            .map(|call| {
-                let fits = call.name != DELEGATES || left > 0;
-                left -= u64::from(fits && call.name == DELEGATES);
-                fits
-            })
-            .collect();
-        let mut kept = keep.iter();
-        calls.retain(|_| kept.next().is_none_or(|keep| *keep));
-        let mut kept = keep.iter();
-        known.retain(|_| kept.next().is_none_or(|keep| *keep));
+    fn cap_delegations(&self, calls: &mut Vec<ToolCall>) {
+        let mut seen = 0;
+        calls.retain(|call| {
+            seen += u64::from(call.name == DELEGATES);
+            call.name != DELEGATES || seen <= self.host.delegations_max()
+        });
     }
 
     fn run_calls(&mut self, valid: &[ToolCall]) {
