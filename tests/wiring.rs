@@ -1,7 +1,7 @@
 //! What mechanisms do in a whole run: that they are called, with what they need, and that their state is kept.
 
 use hermes_lab::lab::play::{Plan, play_in};
-use hermes_lab::ledger::{Compaction, Lane, Ledger, What};
+use hermes_lab::ledger::{Compaction, Event, Lane, Ledger, What};
 use hermes_lab::policy::Policy;
 use hermes_lab::scenario;
 use hermes_lab::store::Store;
@@ -124,16 +124,22 @@ fn compactions_that_help_do_not_trip_the_breaker_at_toy_scale() {
 
 #[test]
 fn the_first_request_of_a_resumed_session_is_weighed_with_its_prompt() {
-    // The prompt alone is larger than the threshold, so that only its weight decides.
-    let knobs = "[policy.review]\nenabled = false\n[policy.compress]\nwindow = 9_000\nthreshold = 0.5\nthreshold_floor = 0\nsmall_window = 0\ntail_min = 100\ntail_mode = \"legacy\"\ntail_rows = 2\nrows_beyond_head = 0\ncheck_at = \"each_request\"\n";
+    let knobs = "[policy.review]\nenabled = false\n[policy.compress]\nwindow = 14_000\nthreshold_floor = 0\n\
+                 tail_min = 1_000\n";
+    let summary = "{ say = \"Parts were read.\" }";
+    // Turns that ended before the first compaction.
+    let first = |acts: &str| {
+        let ledger = played(knobs, acts);
+        let at = ledger.events.iter().position(|event| matches!(event.what, What::Compaction(_)))?;
+        let ended = |event: &&Event| matches!(event.what, What::TurnEnded(_));
+        u32::try_from(ledger.events[..at].iter().filter(ended).count()).ok()
+    };
+    let turns = first(&(OPEN.to_owned() + &long_turns(40, summary))).expect("a window that fills");
     let resumed = OPEN.to_owned()
-        + &long_turns(1, "{ say = \"Read.\" }")
+        + &long_turns(turns, summary)
         + "[[act]]\nopen = { name = \"s\", resume = true }\n\n"
-        + &long_turns(4, "{ say = \"Read.\" }");
-    let whole =
-        OPEN.to_owned() + &long_turns(1, "{ say = \"Read.\" }") + &long_turns(4, "{ say = \"Read.\" }");
-    let before = |acts: &str| compactions(&played(knobs, acts)).first().map(|done| done.size_before);
-    assert_eq!(before(&resumed), before(&whole));
+        + &long_turns(3, summary);
+    assert_eq!(first(&resumed), Some(turns));
 }
 
 #[test]
